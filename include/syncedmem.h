@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/**
+ * @file syncedmem.h
+ * @brief One buffer, several places that can hold its bytes.
+ *
+ * A buffer has a size and no bytes of its own. Ask for a pointer at a place
+ * (the host, or a device such as a GPU) and the library allocates there the
+ * first time, copies only when that place is stale, and remembers who holds
+ * the newest bytes:
+ *
+ *     syncedmem_buffer *buffer;
+ *     syncedmem_create(4096, &buffer);                    // allocates nothing
+ *     syncedmem_mutable_cpu_data(buffer, &host_pointer);  // zero bytes, newest on the host
+ *     syncedmem_gpu_data(buffer, &device_pointer);        // one transfer, same on both
+ *     syncedmem_gpu_data(buffer, &device_pointer);        // nothing to do
+ *     syncedmem_release(buffer);
+ *
+ * Rules that hold for the whole header, unless a function says otherwise:
+ *
+ * - Units: every size, length and offset is in bytes.
+ * - Errors: a function that can fail returns a ::syncedmem_status_t, zero for
+ *   success and negative for failure; syncedmem_last_error() then has one line
+ *   about it. No function aborts, exits, prints or changes errno. After a
+ *   failure no byte of any buffer has changed, and the same call works once
+ *   the cause is gone.
+ * - Out parameters are set to NULL (or zero) on failure. They may not be NULL.
+ * - Threads: any function may be called from any thread with any handle, also
+ *   at the same time. A handle must stay referenced while a call uses it.
+ * - Ownership: what create() and stream_create() return is owned by the caller,
+ *   who gives it back by release(). Places and texts are owned by the library
+ *   and live as long as the process.
+ * - Everything here exists since version 1.0 unless marked otherwise.
+ *
+ * Sections: Version, Status, Places, Streams, Buffers, Plain calls, Statistics.
+ */
+#ifndef SYNCEDMEM_H
+#define SYNCEDMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Marks what the shared library exports. */
+#if defined(__GNUC__)
+#define SYNCEDMEM_API __attribute__((visibility("default")))
+#else
+#define SYNCEDMEM_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------
+ * Version
+ * --------------------------------------------------------------------- */
+
+/** Version of this header. Compare with what syncedmem_version() says. */
+#define SYNCEDMEM_VERSION_MAJOR 1
+#define SYNCEDMEM_VERSION_MINOR 0
+#define SYNCEDMEM_VERSION_PATCH 0
+
+/** A version as one number that grows: 1.2.3 is 10203. */
+#define SYNCEDMEM_VERSION                                                                          \
+    (SYNCEDMEM_VERSION_MAJOR * 10000 + SYNCEDMEM_VERSION_MINOR * 100 + SYNCEDMEM_VERSION_PATCH)
+
+/**
+ * Version of the library that runs, in the form of #SYNCEDMEM_VERSION.
+ *
+ * A program built with this header runs with any library whose major version
+ * is the same and whose version is not lower.
+ */
+SYNCEDMEM_API uint32_t syncedmem_version(void);
+
+/* ------------------------------------------------------------------------
+ * Status
+ * --------------------------------------------------------------------- */
+
+/**
+ * Outcome of a call: #SYNCEDMEM_OK or one of the negative numbers below.
+ *
+ * The numbers never change. New ones may appear in later versions, so treat an
+ * unknown negative number as a failure; syncedmem_status_name() has its name.
+ */
+typedef int32_t syncedmem_status_t;
+
+enum {
+    /** The call did what it says. */
+    SYNCEDMEM_OK = 0,
+
+    /** An argument is NULL, unknown or malformed. Correct the call. */
+    SYNCEDMEM_INVALID_ARGUMENT = -10,
+    /** A size, length or offset is too large, too small, or overflows. Correct the call. */
+    SYNCEDMEM_OUT_OF_RANGE = -11,
+    /** The object is not in a state that allows this call. Bring it there first. */
+    SYNCEDMEM_WRONG_STATE = -12,
+    /** This backend, device or handle cannot do that. The last error says what can. */
+    SYNCEDMEM_UNSUPPORTED = -13,
+    /** Nothing has that name or index. List what there is, or correct the name. */
+    SYNCEDMEM_NOT_FOUND = -14,
+    /** The memory is of another kind, or on another device, than the call needs. */
+    SYNCEDMEM_WRONG_MEMORY = -15,
+
+    /** The host has no memory for this. Release some and call again. */
+    SYNCEDMEM_OUT_OF_HOST_MEMORY = -30,
+    /** The device has no memory for this. Release some and call again. */
+    SYNCEDMEM_OUT_OF_DEVICE_MEMORY = -31,
+
+    /** There is no device to use. Work on the host, or name a device. */
+    SYNCEDMEM_NO_DEVICE = -50,
+    /** The driver refused or failed; the last error has its own code. Call again, or give up. */
+    SYNCEDMEM_DEVICE_ERROR = -51
+};
+
+/**
+ * Name of a status as it is written in this header without the prefix, such as
+ * "OUT_OF_RANGE"; "UNKNOWN" for a number that is none. Never NULL.
+ */
+SYNCEDMEM_API const char *syncedmem_status_name(syncedmem_status_t status);
+
+/** One line in English on what a status means. Never NULL. */
+SYNCEDMEM_API const char *syncedmem_status_text(syncedmem_status_t status);
+
+/**
+ * What went wrong in the most recent call of this thread that failed.
+ *
+ * One line, never NULL, empty before the first failure. Calls that succeed
+ * leave it alone, so read it only after a failure. The text stays valid until
+ * the next failing call on the same thread. When there was no memory to keep
+ * the line, a shorter fixed text stands in for it.
+ */
+SYNCEDMEM_API const char *syncedmem_last_error(void);
+
+/* ------------------------------------------------------------------------
+ * Places: the host, and devices
+ * --------------------------------------------------------------------- */
+
+/** A place that can hold bytes. Interned: equal places are equal pointers. Never released. */
+typedef struct syncedmem_place syncedmem_place;
+
+/** Names one property of a place. */
+typedef int32_t syncedmem_key_t;
+
+/** Properties that are texts, for syncedmem_device_text(). */
+enum {
+    /** Name of the place: "host", "sim:0". What syncedmem_device_find() takes. */
+    SYNCEDMEM_PLACE_NAME = 1,
+    /** Name of the backend: "host", "sim". */
+    SYNCEDMEM_PLACE_BACKEND = 2,
+    /** What a person would call it: the model of a GPU. */
+    SYNCEDMEM_PLACE_DESCRIPTION = 3
+};
+
+/** Properties that are numbers, for syncedmem_device_number(). */
+enum {
+    /** Bytes of memory the place has. */
+    SYNCEDMEM_PLACE_MEMORY_TOTAL = 101,
+    /** Bytes of memory that are free there now. */
+    SYNCEDMEM_PLACE_MEMORY_FREE = 102,
+    /** Every block the library allocates there starts at a multiple of this many bytes. */
+    SYNCEDMEM_PLACE_ALIGNMENT = 103,
+    /** 1 where the device works in the host's own memory, else 0. */
+    SYNCEDMEM_PLACE_UNIFIED = 104
+};
+
+/** The host. Never NULL. */
+SYNCEDMEM_API syncedmem_place *syncedmem_host(void);
+
+/**
+ * How many devices are known.
+ *
+ * Opens the drivers that are there. Simulated devices are among them only once
+ * the simulator was asked for: by the environment variable SYNCEDMEM_SIM, by
+ * syncedmem_sim_configure(), or by name ("sim:0"). The number may grow during
+ * the life of the process and never shrinks.
+ */
+SYNCEDMEM_API size_t syncedmem_device_count(void);
+
+/**
+ * The device with that index, in the order of discovery.
+ *
+ * An index keeps its device for the life of the process. An index past the last
+ * one is NOT_FOUND.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_at(size_t index, syncedmem_place **out_place);
+
+/**
+ * The place with that name: "host", or a backend and a number, as "sim:0".
+ *
+ * NOT_FOUND for a name that is none; NO_DEVICE where the backend exists and has
+ * no such device. The last error then says why, as syncedmem_backend_reason() does.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_find(const char *name,
+                                                       syncedmem_place **out_place);
+
+/**
+ * A property of a place that is a text; see #SYNCEDMEM_PLACE_NAME and those after it.
+ *
+ * The text lives as long as the process. Works for the host too. An unknown key
+ * is INVALID_ARGUMENT.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_text(syncedmem_place *place, syncedmem_key_t key,
+                                                       const char **out_text);
+
+/**
+ * A property of a place that is a number; see #SYNCEDMEM_PLACE_MEMORY_TOTAL and those after it.
+ *
+ * Works for the host too. An unknown key is INVALID_ARGUMENT.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_number(syncedmem_place *place,
+                                                         syncedmem_key_t key, uint64_t *out_number);
+
+/**
+ * The device that this thread uses when none is named.
+ *
+ * What syncedmem_device_set_current() chose on this thread; else the device named
+ * by the environment variable SYNCEDMEM_DEVICE; else the first GPU. Simulated
+ * devices are never chosen on the library's own account. NO_DEVICE where there is none; the last
+ * error then says why. Only the first device touch of a buffer without a home asks
+ * for it.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_current(syncedmem_place **out_place);
+
+/**
+ * Chooses the device that this thread uses when none is named.
+ *
+ * NULL goes back to the default. Other threads are not affected. The host is
+ * INVALID_ARGUMENT.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_device_set_current(syncedmem_place *place);
+
+/**
+ * Why a backend cannot be used, in one line; an empty text where it can.
+ *
+ * Takes the backend's name ("sim", "none"). Opens its driver if that has not
+ * been done. Never NULL; an unknown name yields a text that says so. The text lives
+ * as long as the process.
+ */
+SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
+
+/* ------------------------------------------------------------------------
+ * Streams: queues of work on a device
+ * --------------------------------------------------------------------- */
+
+/** A queue of work on one device, done in order. */
+typedef struct syncedmem_stream syncedmem_stream;
+
+/**
+ * Makes a stream on a device.
+ *
+ * Work on it is not ordered with work on other streams of the device, the
+ * default stream included. The host place is INVALID_ARGUMENT. Owned by the
+ * caller: syncedmem_stream_release().
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_stream_create(syncedmem_place *place,
+                                                         syncedmem_stream **out_stream);
+
+/**
+ * A handle on the device's default stream, the one that the plain calls are ordered with.
+ *
+ * Owned by the caller, who releases it as any other; the stream itself stays.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_stream_default(syncedmem_place *place,
+                                                          syncedmem_stream **out_stream);
+
+/**
+ * Gives a stream back. NULL is fine.
+ *
+ * Does not wait: what was put on the stream is still done.
+ */
+SYNCEDMEM_API void syncedmem_stream_release(syncedmem_stream *stream);
+
+/** Blocks until everything put on the stream before this call has ended. */
+SYNCEDMEM_API syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream);
+
+/* ------------------------------------------------------------------------
+ * Buffers
+ * --------------------------------------------------------------------- */
+
+/** A buffer: a size, and the knowledge of which places hold its newest bytes. */
+typedef struct syncedmem_buffer syncedmem_buffer;
+
+/** Where the newest bytes of a buffer are. Fixed numbers; the first four are Caffe's. */
+typedef int32_t syncedmem_head_t;
+
+enum {
+    /** No one has asked for a pointer yet: all bytes are zero, at every place. */
+    SYNCEDMEM_UNINITIALIZED = 0,
+    /** The host holds the newest bytes, no device holds them all. */
+    SYNCEDMEM_HEAD_AT_CPU = 1,
+    /** A device holds the newest bytes, the host does not hold them all. */
+    SYNCEDMEM_HEAD_AT_GPU = 2,
+    /** The host and a device hold the same, newest bytes. */
+    SYNCEDMEM_SYNCED = 3,
+    /** No place holds all of the newest bytes: they are split between places. */
+    SYNCEDMEM_HEAD_SPLIT = 4
+};
+
+/** How host memory of a buffer is allocated. Fixed numbers. */
+typedef int32_t syncedmem_host_policy_t;
+
+enum {
+    /** Ordinary memory. The default. */
+    SYNCEDMEM_PAGEABLE = 1,
+    /**
+     * Ordinary memory that is registered with the device's driver (page-locked) when the
+     * buffer is first used on a device, which makes transfers faster. Where the driver refuses, the buffer
+     * works on as PAGEABLE and the statistic #SYNCEDMEM_STAT_PIN_FALLBACKS counts it.
+     */
+    SYNCEDMEM_PINNED = 2
+};
+
+/**
+ * Makes a buffer of so many bytes, all zero. Allocates none of them.
+ *
+ * Size 0 is fine everywhere. A size above PTRDIFF_MAX is OUT_OF_RANGE. The caller
+ * owns one reference: syncedmem_release().
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_create(size_t size, syncedmem_buffer **out_buffer);
+
+/** Adds a reference and returns the same handle. NULL stays NULL. */
+SYNCEDMEM_API syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer);
+
+/**
+ * Gives a reference back. NULL is fine.
+ *
+ * The last one frees the memory that the library allocated, on the device that
+ * it was allocated on, whatever device is current; memory handed in by set_cpu_data() and set_gpu_data() is
+ * left alone, and is no longer used when this returns. Waits for the buffer's own unfinished work,
+ * not for that of other buffers.
+ */
+SYNCEDMEM_API void syncedmem_release(syncedmem_buffer *buffer);
+
+/** Size in bytes; 0 for NULL. */
+SYNCEDMEM_API size_t syncedmem_size(const syncedmem_buffer *buffer);
+
+/**
+ * Where the newest bytes are: one of the ::syncedmem_head_t values.
+ *
+ * Never changes anything. INVALID_ARGUMENT, a negative number, for NULL.
+ */
+SYNCEDMEM_API syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer);
+
+/**
+ * Blocks until the buffer's own unfinished work (pushes) has ended, and returns its outcome.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer);
+
+/**
+ * Chooses the device that the plain gpu calls mean for this buffer: its home.
+ *
+ * Before the first device touch only; from then on the home is fixed, and naming
+ * another one is WRONG_STATE. The host is INVALID_ARGUMENT.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_home(syncedmem_buffer *buffer,
+                                                    syncedmem_place *device);
+
+/**
+ * Chooses how the host memory of this buffer is allocated.
+ *
+ * Before its first touch only (then WRONG_STATE): the policy is captured there,
+ * and decides how the memory is freed.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_host_policy(syncedmem_buffer *buffer,
+                                                           syncedmem_host_policy_t policy);
+
+/**
+ * Chooses the policy of buffers that have none of their own, for the whole process.
+ *
+ * Read at the first touch of a buffer; buffers touched before keep theirs.
+ */
+SYNCEDMEM_API syncedmem_status_t
+syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
+
+/* ------------------------------------------------------------------------
+ * Plain calls: Caffe's SyncedMemory
+ *
+ * | call             | UNINITIALIZED     | HEAD_AT_CPU          | HEAD_AT_GPU          | SYNCED  |
+ * |------------------|-------------------|----------------------|----------------------|---------|
+ * | cpu_data         | zero bytes, → CPU | nothing              | 1 transfer, → SYNCED | nothing |
+ * | mutable_cpu_data | zero bytes, → CPU | nothing              | 1 transfer, → CPU    | → CPU   |
+ * | gpu_data         | zero bytes, → GPU | 1 transfer, → SYNCED | nothing              | nothing |
+ * | mutable_gpu_data | zero bytes, → GPU | 1 transfer, → GPU    | nothing              | → GPU   |
+ * | set_cpu_data     | adopt, → CPU      | adopt, → CPU         | adopt, → CPU         | → CPU   |
+ * | set_gpu_data     | adopt, → GPU      | adopt, → GPU         | adopt, → GPU         | → GPU   |
+ * | async_gpu_push   | WRONG_STATE       | 1 transfer, → SYNCED | WRONG_STATE          | WRONG_STATE |
+ *
+ * The gpu calls act on the buffer's home: syncedmem_set_home(), else the thread's
+ * current device at the first device touch. Without a device they are NO_DEVICE.
+ *
+ * Streams: these calls have no stream. They are ordered with the home device's
+ * default stream, return when the bytes are there, and see no work that was put on
+ * another stream through a pointer they gave out; wait for that yourself.
+ *
+ * Pointers: a place keeps its pointer until a set_ call at that place or the last release. Memory is
+ * allocated when a place is first asked for, nothing at the other. Host pointers are
+ * aligned to 64 bytes; device pointers are for kernels and are not to be read or written by the
+ * host. Size 0 has a non-NULL host pointer and a NULL device pointer.
+ *
+ * A pointer from a call without `mutable_` is for reading. Writing through a
+ * pointer that was kept from before, when another place has been written since, is not seen: ask again.
+ * --------------------------------------------------------------------- */
+
+/** Bytes on the host, for reading. */
+SYNCEDMEM_API syncedmem_status_t syncedmem_cpu_data(syncedmem_buffer *buffer,
+                                                    const void **out_pointer);
+
+/** Bytes on the host, for reading and writing; copies elsewhere become stale. */
+SYNCEDMEM_API syncedmem_status_t syncedmem_mutable_cpu_data(syncedmem_buffer *buffer,
+                                                            void **out_pointer);
+
+/** Bytes on the home device, for reading. */
+SYNCEDMEM_API syncedmem_status_t syncedmem_gpu_data(syncedmem_buffer *buffer,
+                                                    const void **out_pointer);
+
+/** Bytes on the home device, for reading and writing; copies elsewhere become stale. */
+SYNCEDMEM_API syncedmem_status_t syncedmem_mutable_gpu_data(syncedmem_buffer *buffer,
+                                                            void **out_pointer);
+
+/**
+ * Makes the caller's host memory the buffer's host memory, and its bytes the newest.
+ *
+ * The library reads and writes the memory and never frees it. It must stay until another
+ * set_cpu_data() on the buffer or its last release has returned. Host memory
+ * that the library had allocated for the buffer is freed. Any address is fine.
+ *
+ * OUT_OF_RANGE when length is less than the buffer's size (a longer block is fine);
+ * INVALID_ARGUMENT for NULL when the size is not 0, or for an address inside memory that the library
+ * allocated for this buffer; WRONG_MEMORY when a driver says that it is device memory. Nothing is
+ * changed then.
+ *
+ * The same block in two buffers is allowed; the buffers do not see each other's changes.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_cpu_data(syncedmem_buffer *buffer, void *pointer,
+                                                        size_t length);
+
+/**
+ * Makes the caller's memory on the home device the buffer's memory there, and its bytes the newest.
+ *
+ * As syncedmem_set_cpu_data(), for the device: WRONG_MEMORY when the driver says that
+ * the memory is not device memory, or on another device than the home.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_gpu_data(syncedmem_buffer *buffer, void *pointer,
+                                                        size_t length);
+
+/**
+ * Starts the transfer from the host to the home device on a stream, and returns.
+ *
+ * Work put on the same stream afterwards sees the bytes. Plain calls that need the device's
+ * bytes, or that would change the host's while they are still being read, wait for the transfer.
+ * NULL means the home device's default stream. A buffer without a home gets the stream's
+ * device as its home; a stream of another device than the home is INVALID_ARGUMENT. WRONG_STATE unless
+ * the head is HEAD_AT_CPU.
+ *
+ * When the transfer fails later, the device's copy is stale again and the next call on the buffer
+ * returns the failure, once.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buffer,
+                                                          syncedmem_stream *stream);
+
+/* ------------------------------------------------------------------------
+ * Statistics
+ * --------------------------------------------------------------------- */
+
+/** Names one figure. Fixed numbers; new ones may appear in later versions. */
+enum {
+    /** Transfers between places, all directions together. */
+    SYNCEDMEM_STAT_TRANSFERS = 1,
+    /** Transfers from the host to a device. */
+    SYNCEDMEM_STAT_TRANSFERS_TO_DEVICE = 2,
+    /** Transfers from a device to the host. */
+    SYNCEDMEM_STAT_TRANSFERS_TO_HOST = 3,
+    /** Bytes moved from the host to devices. */
+    SYNCEDMEM_STAT_BYTES_TO_DEVICE = 4,
+    /** Bytes moved from devices to the host. */
+    SYNCEDMEM_STAT_BYTES_TO_HOST = 5,
+    /** Host blocks allocated so far. */
+    SYNCEDMEM_STAT_HOST_ALLOCATIONS = 6,
+    /** Device blocks allocated so far. */
+    SYNCEDMEM_STAT_DEVICE_ALLOCATIONS = 7,
+    /** Bytes in host blocks of the library now. */
+    SYNCEDMEM_STAT_HOST_BYTES = 8,
+    /** Bytes in device blocks of the library now. */
+    SYNCEDMEM_STAT_DEVICE_BYTES = 9,
+    /** Bytes set to zero because a fresh buffer was asked for (fresh pages are not counted). */
+    SYNCEDMEM_STAT_BYTES_ZEROED = 10,
+    /** Times a call blocked until unfinished work had ended. */
+    SYNCEDMEM_STAT_WAITS = 11,
+    /** Host blocks that should have been pinned and could not be. */
+    SYNCEDMEM_STAT_PIN_FALLBACKS = 12
+};
+
+/**
+ * A figure of one buffer, or of the whole process for NULL.
+ *
+ * Counts begin at 0 with the buffer (or the process) and never go back. Looking
+ * changes nothing. An unknown key is INVALID_ARGUMENT.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_stat(const syncedmem_buffer *buffer, syncedmem_key_t key,
+                                                uint64_t *out_figure);
+
+/** Name of a figure, such as "transfers_to_device"; NULL for a key that is none. */
+SYNCEDMEM_API const char *syncedmem_stat_name(syncedmem_key_t key);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

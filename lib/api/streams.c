@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "api/check.h"
+#include "places/place.h"
+
+static syncedmem_status_t open_stream(syncedmem_stream *stream)
+{
+    const syncedmem_place *place = stream->place;
+    return stream->is_default ? place->backend->stream_default(place->device, &stream->stream)
+                              : place->backend->stream_create(place->device, &stream->stream);
+}
+
+static syncedmem_status_t make_handle(syncedmem_place *place, bool is_default,
+                                      syncedmem_stream **out_stream)
+{
+    syncedmem_status_t status = syncedmem_require_device(place);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    syncedmem_stream *stream = malloc(sizeof *stream);
+    if (!stream)
+        return syncedmem_error_no_host_memory("a stream", sizeof *stream);
+    *stream = (syncedmem_stream){.place = place, .is_default = is_default};
+    status = open_stream(stream);
+    if (status != SYNCEDMEM_OK) {
+        free(stream);
+        return status;
+    }
+    *out_stream = stream;
+    return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_stream_create(syncedmem_place *place, syncedmem_stream **out_stream)
+{
+    KEEP_ERRNO;
+    REQUIRE_OUT(out_stream);
+    return make_handle(place, false, out_stream);
+}
+
+syncedmem_status_t syncedmem_stream_default(syncedmem_place *place, syncedmem_stream **out_stream)
+{
+    KEEP_ERRNO;
+    REQUIRE_OUT(out_stream);
+    return make_handle(place, true, out_stream);
+}
+
+void syncedmem_stream_release(syncedmem_stream *stream)
+{
+    KEEP_ERRNO;
+    if (!stream)
+        return;
+    if (!stream->is_default)
+        stream->place->backend->stream_release(stream->stream);
+    free(stream);
+}
+
+syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream)
+{
+    KEEP_ERRNO;
+    REQUIRE_ARGUMENT(stream);
+    return stream->place->backend->stream_wait(stream->stream);
+}

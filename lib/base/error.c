@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+
+syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format, ...)
+{
+    struct thread_state *state = syncedmem_thread_get();
+    if (!state) {
+        syncedmem_thread_set_lost_error();
+        return status;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(state->error_text, sizeof state->error_text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size)
+{
+    return syncedmem_error(SYNCEDMEM_OUT_OF_HOST_MEMORY, "no host memory for %s of %zu bytes", what,
+                           size);
+}
+
+const char *syncedmem_last_error(void)
+{
+    KEEP_ERRNO;
+    const struct thread_state *state = syncedmem_thread_peek();
+    if (state)
+        return state->error_text;
+    return syncedmem_thread_has_lost_error()
+               ? "a call failed, and there was no memory to keep its message"
+               : "";
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/map.h"
+
+enum { FIRST_CAPACITY = 16 };
+
+void syncedmem_map_init(struct map *map, size_t span)
+{
+    *map = (struct map){.span = span, .count = 1, .capacity = 1, .segments = &map->single};
+}
+
+void syncedmem_map_destroy(struct map *map)
+{
+    if (map->segments != &map->single)
+        free(map->segments);
+}
+
+bool syncedmem_map_reserve(struct map *map, size_t from, size_t to)
+{
+    /* A change may cut at each end of its range that is not an end of the span. */
+    const size_t cuts = (size_t)(from > 0) + (size_t)(to < map->span);
+    if (map->count + cuts <= map->capacity)
+        return true;
+    const size_t capacity = map->capacity < FIRST_CAPACITY ? FIRST_CAPACITY : map->capacity * 2;
+    struct segment *segments = malloc(capacity * sizeof *segments);
+    if (!segments)
+        return false;
+    memcpy(segments, map->segments, map->count * sizeof *segments);
+    syncedmem_map_destroy(map);
+    map->segments = segments;
+    map->capacity = capacity;
+    return true;
+}
+
+size_t syncedmem_map_find(const struct map *map, size_t offset)
+{
+    size_t low = 0, high = map->count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (map->segments[middle].start <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t syncedmem_map_end(const struct map *map, size_t index)
+{
+    return index + 1 < map->count ? map->segments[index + 1].start : map->span;
+}
+
+/* Makes `offset` the start of a segment and returns its index; count at the end of the span. */
+static size_t cut(struct map *map, size_t offset)
+{
+    if (offset == map->span)
+        return map->count;
+    const size_t index = syncedmem_map_find(map, offset);
+    if (map->segments[index].start == offset)
+        return index;
+    memmove(&map->segments[index + 2], &map->segments[index + 1],
+            (map->count - index - 1) * sizeof *map->segments);
+    map->segments[index + 1] =
+        (struct segment){.start = offset, .valid = map->segments[index].valid};
+    map->count++;
+    return index + 1;
+}
+
+/* Joins neighbours in [first, last] that have become equal, the ones on either side included. */
+static void join(struct map *map, size_t first, size_t last)
+{
+    size_t kept = first > 0 ? first - 1 : 0;
+    size_t next = kept + 1;
+    for (; next < map->count && next <= last; next++)
+        if (map->segments[next].valid != map->segments[kept].valid)
+            map->segments[++kept] = map->segments[next];
+    memmove(&map->segments[kept + 1], &map->segments[next],
+            (map->count - next) * sizeof *map->segments);
+    map->count -= next - kept - 1;
+}
+
+/* Every segment of the range becomes (valid & keep) | add. */
+static void change(struct map *map, size_t from, size_t to, place_set keep, place_set add)
+{
+    if (from == to)
+        return;
+    const size_t first = cut(map, from);
+    const size_t last = cut(map, to);
+    for (size_t i = first; i < last; i++)
+        map->segments[i].valid = (map->segments[i].valid & keep) | add;
+    join(map, first, last);
+}
+
+void syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid)
+{
+    change(map, from, to, 0, valid);
+}
+
+void syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
+{
+    change(map, from, to, ~(place_set)0, valid);
+}
+
+void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale)
+{
+    change(map, from, to, ~stale, 0);
+}
+
+struct map_summary syncedmem_map_summary(const struct map *map, size_t from, size_t to)
+{
+    struct map_summary summary = {.in_all = ~(place_set)0};
+    for (size_t i = syncedmem_map_find(map, from); i < map->count; i++) {
+        if (map->segments[i].start >= to)
+            break;
+        const place_set valid = map->segments[i].valid;
+        if (valid)
+            summary.in_all &= valid;
+        else
+            summary.has_fresh = true;
+        summary.in_any |= valid;
+    }
+    return summary;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The backends of this build, each opened when first needed, with the reason why one cannot be used. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/none/none.h"
+#include "backends/sim/sim.h"
+#include "base/error.h"
+#include "places/place.h"
+
+/* In the order of preference. */
+static const struct backend *const backends[] = {
+    &syncedmem_backend_none,
+    &syncedmem_backend_sim,
+};
+
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+enum { NOT_TRIED, OPEN, UNUSABLE };
+
+struct opening {
+    atomic_int state;
+    syncedmem_status_t status;
+    char reason[256];
+};
+
+static struct opening openings[BACKENDS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const struct backend *syncedmem_backend_at(size_t index)
+{
+    return index < BACKENDS ? backends[index] : NULL;
+}
+
+static int state_of(const struct opening *opening)
+{
+    return atomic_load_explicit(&opening->state, memory_order_acquire);
+}
+
+/* A shortage of memory is no reason for ever: the next call tries again. */
+static void try_open(const struct backend *backend, struct opening *opening)
+{
+    opening->status = backend->open();
+    if (opening->status == SYNCEDMEM_OUT_OF_HOST_MEMORY)
+        return;
+    if (opening->status != SYNCEDMEM_OK)
+        snprintf(opening->reason, sizeof opening->reason, "%s", syncedmem_last_error());
+    atomic_store_explicit(&opening->state, opening->status == SYNCEDMEM_OK ? OPEN : UNUSABLE,
+                          memory_order_release);
+}
+
+syncedmem_status_t syncedmem_backend_open(size_t index)
+{
+    struct opening *opening = &openings[index];
+    if (state_of(opening) == OPEN)
+        return SYNCEDMEM_OK;
+    pthread_mutex_lock(&lock);
+    if (state_of(opening) == NOT_TRIED)
+        try_open(backends[index], opening);
+    const syncedmem_status_t status = opening->status;
+    pthread_mutex_unlock(&lock);
+    if (state_of(opening) == UNUSABLE)
+        return syncedmem_error(status, "%s", opening->reason);
+    return status;
+}
+
+bool syncedmem_backend_is_open(size_t index)
+{
+    return state_of(&openings[index]) == OPEN;
+}
+
+const char *syncedmem_backend_reason(const char *name)
+{
+    KEEP_ERRNO;
+    for (size_t i = 0; name && i < BACKENDS; i++) {
+        if (strcmp(backends[i]->name, name) != 0)
+            continue;
+        const syncedmem_status_t status = syncedmem_backend_open(i);
+        if (status == SYNCEDMEM_OUT_OF_HOST_MEMORY)
+            return "there was no host memory to open it";
+        return openings[i].reason;
+    }
+    return "this build has no backend of that name";
+}
+
+void syncedmem_classify(const void *address, struct memory_facts *out_facts)
+{
+    *out_facts = (struct memory_facts){.kind = MEMORY_UNKNOWN};
+    for (size_t i = 0; i < BACKENDS && out_facts->kind == MEMORY_UNKNOWN; i++)
+        if (syncedmem_backend_is_open(i))
+            backends[i]->classify(address, out_facts);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The simulator's engine: devices made of ordinary memory and threads.
+ *
+ * This room knows nothing of buffers, places or statuses. It includes nothing of the
+ * rest of the library, so that a double of a driver can be built on the same files.
+ *
+ *   engine.h    this file: the whole interface
+ *   device.c    life of a device, its settings
+ *   memory.c    the memfd mapped twice, blocks, translation, registration
+ *   stream.c    queues and their worker threads
+ *   event.c     completion of one operation
+ *   transfer.c  what a copy or fill does to bytes, sparse where it can be
+ *   failure.c   failures on demand
+ *
+ * Threads: every function may be called from any thread. Sizes are in bytes.
+ */
+#ifndef SYNCEDMEM_SIMULATOR_ENGINE_H
+#define SYNCEDMEM_SIMULATOR_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum engine_result {
+    ENGINE_OK = 0,
+    ENGINE_PENDING,          /* event_query only: not ended yet */
+    ENGINE_HOST_MEMORY,      /* malloc, mmap, memfd_create or a thread was refused */
+    ENGINE_DEVICE_MEMORY,    /* the device's capacity does not hold it, or a failure on demand */
+    ENGINE_BAD_ADDRESS,      /* not (wholly) inside a live block of that device */
+    ENGINE_REFUSED,          /* a failure on demand, when asked for: nothing was done */
+    ENGINE_FAILED            /* a failure on demand, when it ran: the destination is partly written */
+};
+
+enum engine_failure {
+    ENGINE_FAIL_ALLOC,       /* -> ENGINE_DEVICE_MEMORY */
+    ENGINE_FAIL_COPY,        /* a copy or fill -> ENGINE_REFUSED at submission */
+    ENGINE_FAIL_COPY_LATE,   /* a copy or fill -> its event ends with ENGINE_FAILED */
+    ENGINE_FAIL_PIN,         /* -> ENGINE_REFUSED */
+    ENGINE_FAILURES          /* how many kinds there are */
+};
+
+struct engine_settings {
+    uint64_t memory;         /* capacity in bytes */
+    uint64_t latency_ns;     /* every copy and fill takes at least this */
+    uint64_t bandwidth;      /* bytes a second of copies, 0: no limit */
+    uint64_t launch_ns;      /* every kernel takes at least this */
+    uint64_t fail[ENGINE_FAILURES]; /* the n-th operation fails, once; 0: none */
+};
+
+struct engine_device;
+struct engine_stream;
+struct engine_event;
+
+/* ---- Devices ---- */
+
+enum engine_result syncedmem_engine_device_create(const struct engine_settings *settings,
+                                                  struct engine_device **out_device);
+
+/* Ends all streams when their work is done, and unmaps the memory. Events may outlive the device. */
+void syncedmem_engine_device_destroy(struct engine_device *device);
+
+/* ---- Memory ---- */
+
+/* Blocks start at multiples of this. */
+enum { ENGINE_ALIGNMENT = 256 };
+
+/* A block, at an address that faults when the host touches it. Its bytes are arbitrary. size > 0. */
+enum engine_result syncedmem_engine_alloc(struct engine_device *device, size_t size,
+                                          void **out_address);
+
+/* Frees at once: the caller has waited for the work that uses the block. */
+enum engine_result syncedmem_engine_free(struct engine_device *device, void *address);
+
+/* Whether the address lies in the device's address range, in a live block or not. */
+bool syncedmem_engine_owns(const struct engine_device *device, const void *address);
+
+/* The live block that holds the address: its start and size. False where there is none. */
+bool syncedmem_engine_locate(struct engine_device *device, const void *address, void **out_start,
+                             size_t *out_size);
+
+/* The same byte at an address that the host can use. The address must be owned. */
+void *syncedmem_engine_translate(const struct engine_device *device, const void *address);
+
+uint64_t syncedmem_engine_memory_total(const struct engine_device *device);
+uint64_t syncedmem_engine_memory_free(struct engine_device *device);
+
+/* Registers host memory with the device (nothing moves), and takes that back by its address. */
+enum engine_result syncedmem_engine_pin(struct engine_device *device, void *address, size_t size);
+enum engine_result syncedmem_engine_unpin(struct engine_device *device, void *address);
+uint64_t syncedmem_engine_pinned_bytes(struct engine_device *device);
+
+/* ---- Failures on demand ---- */
+
+/* The n-th next operation of that kind fails, once; 1 is the very next, 0 takes it back. */
+void syncedmem_engine_fail(struct engine_device *device, enum engine_failure what, uint64_t nth);
+
+/* ---- Streams ---- */
+
+/* A queue with a worker thread of its own. */
+enum engine_result syncedmem_engine_stream_create(struct engine_device *device,
+                                                  struct engine_stream **out_stream);
+
+/* The device's default stream, made when first asked for; lives as long as the device. */
+enum engine_result syncedmem_engine_stream_default(struct engine_device *device,
+                                                   struct engine_stream **out_stream);
+
+/* Does not wait: the worker ends by itself when the queue is empty. Not for the default stream. */
+void syncedmem_engine_stream_release(struct engine_stream *stream);
+
+/* Blocks until all that was put on the stream before has ended. */
+enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream);
+
+/* ---- Work. Each returns at once; out_event may be NULL where nobody asks. ---- */
+
+struct engine_region {
+    size_t to;     /* offset from the transfer's `to` */
+    size_t from;   /* offset from the transfer's `from` */
+    size_t length;
+};
+
+struct engine_copy {
+    void *to;
+    const void *from;
+    struct engine_device *to_device;   /* NULL: host memory */
+    struct engine_device *from_device; /* NULL: host memory */
+    const struct engine_region *regions; /* copied by the call */
+    size_t count;
+};
+
+/* One submission for all regions. Regions may overlap within one block as memmove allows, one by one. */
+enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
+                                         const struct engine_copy *copy,
+                                         struct engine_event **out_event);
+
+struct engine_fill {
+    void *to;                          /* in memory of the stream's device */
+    const struct engine_region *regions; /* `from` is not used */
+    size_t count;
+    uint8_t value;
+};
+
+enum engine_result syncedmem_engine_fill(struct engine_stream *stream,
+                                         const struct engine_fill *fill,
+                                         struct engine_event **out_event);
+
+typedef void (*engine_kernel_fn)(void *arguments, void *const *addresses, size_t count);
+
+/* arguments_size > 0: the arguments are copied; 0: the pointer is passed on. NULL addresses stay NULL. */
+enum engine_result syncedmem_engine_launch(struct engine_stream *stream, engine_kernel_fn kernel,
+                                           const void *arguments, size_t arguments_size,
+                                           const void *const *addresses, size_t count,
+                                           struct engine_event **out_event);
+
+/* An event for everything put on the stream so far. */
+enum engine_result syncedmem_engine_record(struct engine_stream *stream,
+                                           struct engine_event **out_event);
+
+/* Work put on the stream from now on starts after the event has ended, in success or failure. */
+enum engine_result syncedmem_engine_stream_wait_event(struct engine_stream *stream,
+                                                      struct engine_event *event);
+
+/* ---- Events. Counted references; they may outlive their stream. ---- */
+
+/* Blocks until the operation has ended: ENGINE_OK or ENGINE_FAILED. */
+enum engine_result syncedmem_engine_event_wait(struct engine_event *event);
+
+/* The same without blocking: ENGINE_PENDING as long as it has not ended. */
+enum engine_result syncedmem_engine_event_query(struct engine_event *event);
+
+void syncedmem_engine_event_retain(struct engine_event *event);
+void syncedmem_engine_event_release(struct engine_event *event);
+
+#endif
