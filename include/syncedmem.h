@@ -31,7 +31,8 @@
  *   and live as long as the process.
  * - Everything here exists since version 1.0 unless marked otherwise.
  *
- * Sections: Version, Status, Places, Streams, Buffers, Plain calls, Statistics.
+ * Sections: Version, Status, Places, Streams, Buffers, Views, Plain calls, Leases, Adoption,
+ * Verbs, Statistics, Log.
  */
 #ifndef SYNCEDMEM_H
 #define SYNCEDMEM_H
@@ -99,6 +100,10 @@ enum {
     SYNCEDMEM_NOT_FOUND = -14,
     /** The memory is of another kind, or on another device, than the call needs. */
     SYNCEDMEM_WRONG_MEMORY = -15,
+    /** The bytes are leased in a way that excludes this call. End the lease, then call again. */
+    SYNCEDMEM_BUSY = -16,
+    /** The token is of no open lease of this buffer: never was, or ended already. */
+    SYNCEDMEM_INVALID_LEASE = -17,
 
     /** The host has no memory for this. Release some and call again. */
     SYNCEDMEM_OUT_OF_HOST_MEMORY = -30,
@@ -372,6 +377,28 @@ SYNCEDMEM_API syncedmem_status_t
 syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
 
 /* ------------------------------------------------------------------------
+ * Views: handles on a part of a buffer
+ * --------------------------------------------------------------------- */
+
+/**
+ * Makes a handle on a part of another buffer.
+ *
+ * A view has no bytes and no state of its own: what is written through it is seen by
+ * its parent and by every other view of it, at every place, and the other way round. It takes
+ * part in all calls as any buffer does, for its range: size(), head() and the pointers are of the range.
+ * set_cpu_data(), set_gpu_data(), adopt() and drop() are UNSUPPORTED on it, for they concern memory
+ * as a whole; home, host policy and statistics are those of the whole.
+ *
+ * Views of views are fine, at any offset. The memory lives as long as any handle on
+ * it. OUT_OF_RANGE when the range does not lie in the parent. A view of length 0 has the
+ * head UNINITIALIZED, as there is no byte that could be anywhere, and the pointers of a buffer of size 0.
+ *
+ * The caller owns one reference: syncedmem_release().
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t offset,
+                                                size_t length, syncedmem_buffer **out_view);
+
+/* ------------------------------------------------------------------------
  * Plain calls: Caffe's SyncedMemory
  *
  * | call             | UNINITIALIZED     | HEAD_AT_CPU          | HEAD_AT_GPU          | SYNCED  |
@@ -397,7 +424,10 @@ syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
  * host. Size 0 has a non-NULL host pointer and a NULL device pointer.
  *
  * A pointer from a call without `mutable_` is for reading. Writing through a
- * pointer that was kept from before, when another place has been written since, is not seen: ask again.
+ * pointer that was kept from before, when another place has been written since, is not seen: ask
+ * again, or say so with syncedmem_mark_modified().
+ *
+ * Leases: a call that would read bytes leased for writing, or change or move leased bytes, is BUSY.
  * --------------------------------------------------------------------- */
 
 /** Bytes on the host, for reading. */
@@ -458,6 +488,163 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buff
                                                           syncedmem_stream *stream);
 
 /* ------------------------------------------------------------------------
+ * Leases: bracketed access to a range
+ *
+ * A lease says what will be done with which bytes at which place, from begin() to end(). It
+ * is a reader-writer lock on the range: leases that overlap, of which one writes, exclude each other at any
+ * places and from any thread, the holder's own included; the later one is BUSY. Nothing ever
+ * waits for a lease to end.
+ * --------------------------------------------------------------------- */
+
+/** What a lease is for. Fixed numbers. */
+typedef int32_t syncedmem_mode_t;
+
+enum {
+    /** Bytes are read. Copies at other places stay valid. */
+    SYNCEDMEM_READ = 1,
+    /**
+     * All bytes of the range are overwritten: nothing is transferred or zeroed. From begin() on copies of the
+     * range elsewhere are stale, and bytes that are left unwritten are unspecified.
+     */
+    SYNCEDMEM_WRITE = 2,
+    /** Bytes are read and written. From begin() on copies of the range elsewhere are stale. */
+    SYNCEDMEM_READ_WRITE = 3
+};
+
+/** Names an open lease. Never 0 and never used twice. */
+typedef uint64_t syncedmem_token_t;
+
+/**
+ * Begins a lease on a range and gives the pointer to its first byte at the place.
+ *
+ * `stream` says where the work with the bytes is queued: a stream of the place's device,
+ * or NULL for its default stream; on the host it is NULL. When this returns, work put on the stream sees
+ * the bytes and comes after earlier work on the range. On the host, the bytes are there.
+ *
+ * `out_pointer` is the address at the place, and `out_offset` 0; where a driver hands out
+ * objects and not addresses (OpenCL), the pointer is the object and the offset is the range's in it, in
+ * bytes. `out_offset` may be NULL for a caller who needs addresses only; it is then UNSUPPORTED
+ * where there are none.
+ *
+ * The lease holds a reference: the memory stays until end(). OUT_OF_RANGE when the range does
+ * not lie in the buffer; BUSY when it overlaps an open lease and one of the two writes.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *place,
+                                                 syncedmem_mode_t mode, size_t offset,
+                                                 size_t length, syncedmem_stream *stream,
+                                                 void **out_pointer, size_t *out_offset,
+                                                 syncedmem_token_t *out_token);
+
+/**
+ * Ends a lease. Calls on the bytes from now on come after the work that is on its stream.
+ *
+ * Takes any handle on the same memory (the buffer itself, its parent, a view). The stream must
+ * live until this returns and may be released then. INVALID_LEASE for any other token.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t token);
+
+/* ------------------------------------------------------------------------
+ * Adoption: memory of the caller's
+ * --------------------------------------------------------------------- */
+
+/** Bits for syncedmem_adopt(). */
+typedef uint32_t syncedmem_adopt_flags_t;
+
+enum {
+    /**
+     * The library never writes the memory. When newer bytes must land there, the buffer moves to
+     * memory of its own, its pointer at that place changes, and the use of the adopted memory ends.
+     */
+    SYNCEDMEM_ADOPT_READ_ONLY = 1
+};
+
+/** Called once when adopted memory is no longer used. */
+typedef void (*syncedmem_release_fn)(void *user);
+
+/**
+ * Makes the caller's memory the buffer's memory at a place, and its bytes the newest.
+ *
+ * As syncedmem_set_cpu_data() and syncedmem_set_gpu_data(), for any place, with more to say:
+ *
+ * - `flags`: #SYNCEDMEM_ADOPT_READ_ONLY, or 0.
+ * - `stream`: the bytes are there after what is on this stream of the place's device now;
+ *   NULL: they are there.
+ * - `release`: called with `user`, exactly once, when the use of the memory has ended: by another adoption or
+ *   set_ call at that place, drop(), the last release, or a move of read-only memory. On the thread of
+ *   the call that ended the use, before that call returns, with no lock held: it may call the library. NULL: none. Not
+ *   called when this call fails.
+ *
+ * BUSY when any byte of the buffer is leased.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, syncedmem_place *place,
+                                                 void *pointer, size_t length,
+                                                 syncedmem_adopt_flags_t flags,
+                                                 syncedmem_stream *stream,
+                                                 syncedmem_release_fn release, void *user);
+
+/* ------------------------------------------------------------------------
+ * Verbs: things to do with bytes, without a pointer
+ *
+ * Ranges are of the handle; OUT_OF_RANGE when they do not lie in it. BUSY as for a lease that reads, or
+ * writes, the same range.
+ * --------------------------------------------------------------------- */
+
+/**
+ * Starts bringing a range to a place, and returns.
+ *
+ * `stream` is a stream of the device that takes part, or NULL for its default stream. Later calls that need the
+ * bytes wait for them. When the transfer fails later, the range is stale again there, and the next call on the
+ * buffer returns the failure, once.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer,
+                                                    syncedmem_place *place, size_t offset,
+                                                    size_t length, syncedmem_stream *stream);
+
+/**
+ * Says that a range was written at a place through a pointer kept from before: its bytes there are
+ * the newest. WRONG_STATE when the place has no memory of the buffer.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_mark_modified(syncedmem_buffer *buffer,
+                                                         syncedmem_place *place, size_t offset,
+                                                         size_t length);
+
+/**
+ * Copies bytes from one buffer to another, or within one; the ranges may overlap.
+ *
+ * Done where the source's bytes are, if the target may have memory there, else on the host; copies of the
+ * target's range elsewhere become stale. Returns when it is done. After a failure each byte of the target's
+ * range is the old or the new one.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_copy(syncedmem_buffer *to, size_t to_offset,
+                                                syncedmem_buffer *from, size_t from_offset,
+                                                size_t length);
+
+/**
+ * Sets every byte of a range to a value, where its newest bytes are, or on the host.
+ *
+ * Returns when it is done. After a failure each byte of the range is the old or the new one.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_fill(syncedmem_buffer *buffer, size_t offset,
+                                                size_t length, uint8_t value);
+
+/**
+ * Gives up what a place has of the buffer, and frees its memory there.
+ *
+ * Bytes that are nowhere else are saved first: to the host, or from the host to another place that has memory of the
+ * buffer, else to its home. Pointers at that place end. A place that has nothing is fine. BUSY while the place is leased.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *place);
+
+/**
+ * How many bytes of a range are valid at a place: reading them there would move nothing.
+ *
+ * Bytes that no one has written or been handed are zero everywhere and valid nowhere.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_valid_bytes(const syncedmem_buffer *buffer,
+                                                       syncedmem_place *place, size_t offset,
+                                                       size_t length, size_t *out_bytes);
+
+/* ------------------------------------------------------------------------
  * Statistics
  * --------------------------------------------------------------------- */
 
@@ -486,7 +673,11 @@ enum {
     /** Times a call blocked until unfinished work had ended. */
     SYNCEDMEM_STAT_WAITS = 11,
     /** Host blocks that should have been pinned and could not be. */
-    SYNCEDMEM_STAT_PIN_FALLBACKS = 12
+    SYNCEDMEM_STAT_PIN_FALLBACKS = 12,
+    /** Leases that are open now. */
+    SYNCEDMEM_STAT_LEASES = 13,
+    /** Segments of the validity map that were merged because there were too many. */
+    SYNCEDMEM_STAT_MERGES = 14
 };
 
 /**
@@ -500,6 +691,50 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_stat(const syncedmem_buffer *buffer, 
 
 /** Name of a figure, such as "transfers_to_device"; NULL for a key that is none. */
 SYNCEDMEM_API const char *syncedmem_stat_name(syncedmem_key_t key);
+
+/**
+ * What the library knows of a buffer, for a person: places, memory, valid ranges, leases.
+ *
+ * Writes at most `capacity` bytes, the final zero included, and the number of bytes that the whole
+ * text needs, the final zero included, to `out_needed`. `text` may be NULL when the capacity is 0. A text
+ * that does not fit is cut off and still ends in a zero. Looking changes nothing. The form of the text may change
+ * in any version.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_describe(const syncedmem_buffer *buffer, char *text,
+                                                    size_t capacity, size_t *out_needed);
+
+/* ------------------------------------------------------------------------
+ * Log
+ * --------------------------------------------------------------------- */
+
+/** How much is logged: each level includes those before it. Fixed numbers. */
+typedef int32_t syncedmem_log_level_t;
+
+enum {
+    SYNCEDMEM_LOG_OFF = 0,
+    /** What went wrong without any call returning it. */
+    SYNCEDMEM_LOG_ERROR = 1,
+    /** What works, and not as was asked for: a fallback, a malformed setting. */
+    SYNCEDMEM_LOG_WARNING = 2,
+    /** What happens once: a driver that was opened, or cannot be used. */
+    SYNCEDMEM_LOG_INFO = 3,
+    /** Every call that failed, with its message. */
+    SYNCEDMEM_LOG_DEBUG = 4
+};
+
+/** Receives one line of the log, without a line end. */
+typedef void (*syncedmem_log_fn)(void *user, syncedmem_log_level_t level, const char *line);
+
+/**
+ * Chooses where the log goes, for the whole process, and how much of it.
+ *
+ * The function is called on the thread whose call has something to say, with no lock held: it may call the
+ * library. NULL writes lines to standard error. Until this is called, the environment variable
+ * SYNCEDMEM_LOG decides (off, error, warning, info, debug), and the log is off without it. A call that is under way on
+ * another thread may still use the former function shortly after this returned.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
+                                                   syncedmem_log_level_t level);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
 #include "api/check.h"
 #include "api/range.h"
 
 syncedmem_status_t syncedmem_create(size_t size, syncedmem_buffer **out_buffer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_buffer);
     if (size > PTRDIFF_MAX)
         return syncedmem_error(SYNCEDMEM_OUT_OF_RANGE,
@@ -17,6 +19,31 @@ syncedmem_status_t syncedmem_create(size_t size, syncedmem_buffer **out_buffer)
     return SYNCEDMEM_OK;
 }
 
+static void init_view(syncedmem_buffer *view, const syncedmem_buffer *parent, size_t offset,
+                      size_t length)
+{
+    *view = (syncedmem_buffer){.root = parent->root, .offset = offset, .length = length};
+    atomic_init(&view->references, 1);
+    syncedmem_root_retain(view->root);
+}
+
+syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t offset, size_t length,
+                                  syncedmem_buffer **out_view)
+{
+    PUBLIC_CALL;
+    REQUIRE_OUT(out_view);
+    REQUIRE_ARGUMENT(parent);
+    const syncedmem_status_t status = range_in_root(parent, &offset, length);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    syncedmem_buffer *view = malloc(sizeof *view);
+    if (!view)
+        return syncedmem_error_no_host_memory("a handle", sizeof *view);
+    init_view(view, parent, offset, length);
+    *out_view = view;
+    return SYNCEDMEM_OK;
+}
+
 syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer)
 {
     if (buffer)
@@ -24,12 +51,20 @@ syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer)
     return buffer;
 }
 
+/* The whole buffer's handle is part of the root and goes with it. */
+static void destroy_handle(syncedmem_buffer *buffer)
+{
+    struct root *root = buffer->root;
+    if (is_view(buffer))
+        free(buffer);
+    syncedmem_root_release(root);
+}
+
 void syncedmem_release(syncedmem_buffer *buffer)
 {
-    KEEP_ERRNO;
-    if (buffer &&
-        atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1)
-        syncedmem_root_release(buffer->root);
+    PUBLIC_CALL;
+    if (buffer && atomic_fetch_sub_explicit(&buffer->references, 1, memory_order_acq_rel) == 1)
+        destroy_handle(buffer);
 }
 
 size_t syncedmem_size(const syncedmem_buffer *buffer)
@@ -39,23 +74,23 @@ size_t syncedmem_size(const syncedmem_buffer *buffer)
 
 syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    pthread_mutex_lock(&buffer->root->lock);
+    syncedmem_root_lock(buffer->root);
     const syncedmem_head_t head =
         syncedmem_root_head(buffer->root, range_start(buffer), range_end(buffer));
-    pthread_mutex_unlock(&buffer->root->lock);
+    syncedmem_root_unlock(buffer->root);
     return head;
 }
 
 syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    pthread_mutex_lock(&buffer->root->lock);
+    syncedmem_root_lock(buffer->root);
     const syncedmem_status_t status =
         buffer->root->body ? syncedmem_work_settle_all(buffer->root) : SYNCEDMEM_OK;
-    pthread_mutex_unlock(&buffer->root->lock);
+    syncedmem_root_unlock(buffer->root);
     return status;
 }
 
@@ -63,7 +98,7 @@ syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer)
 
 static syncedmem_status_t choose_home(struct root *root, syncedmem_place *device)
 {
-    if (root->home != device && syncedmem_root_home_is_fixed(root))
+    if (root->home != device && root->home_fixed)
         return syncedmem_error(SYNCEDMEM_WRONG_STATE, "the buffer's home is %s since its first use",
                                root->home->name);
     root->home = device;
@@ -72,26 +107,20 @@ static syncedmem_status_t choose_home(struct root *root, syncedmem_place *device
 
 syncedmem_status_t syncedmem_set_home(syncedmem_buffer *buffer, syncedmem_place *device)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
     syncedmem_status_t status = syncedmem_require_device(device);
     if (status != SYNCEDMEM_OK)
         return status;
-    pthread_mutex_lock(&buffer->root->lock);
+    syncedmem_root_lock(buffer->root);
     status = choose_home(buffer->root, device);
-    pthread_mutex_unlock(&buffer->root->lock);
+    syncedmem_root_unlock(buffer->root);
     return status;
-}
-
-static bool is_touched(const struct root *root)
-{
-    return root->body && (root->body->copies[HOST_SLOT].present ||
-                          syncedmem_root_home_is_fixed(root));
 }
 
 static syncedmem_status_t choose_policy(struct root *root, syncedmem_host_policy_t policy)
 {
-    if (is_touched(root))
+    if (root->touched)
         return syncedmem_error(SYNCEDMEM_WRONG_STATE,
                                "the policy of a buffer is captured at its first touch");
     root->policy = (uint8_t)policy;
@@ -101,12 +130,12 @@ static syncedmem_status_t choose_policy(struct root *root, syncedmem_host_policy
 syncedmem_status_t syncedmem_set_host_policy(syncedmem_buffer *buffer,
                                              syncedmem_host_policy_t policy)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
     if (policy != SYNCEDMEM_PAGEABLE && policy != SYNCEDMEM_PINNED)
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no host policy", (int)policy);
-    pthread_mutex_lock(&buffer->root->lock);
+    syncedmem_root_lock(buffer->root);
     const syncedmem_status_t status = choose_policy(buffer->root, policy);
-    pthread_mutex_unlock(&buffer->root->lock);
+    syncedmem_root_unlock(buffer->root);
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef SYNCEDMEM_API_CHECK_H
 #define SYNCEDMEM_API_CHECK_H
 
+#include "base/call.h"
 #include "base/error.h"
 
 /* Returns INVALID_ARGUMENT, naming the parameter, from the calling function. */

@@ -9,9 +9,18 @@ uint32_t syncedmem_version(void)
 
 syncedmem_status_t syncedmem_set_default_host_policy(syncedmem_host_policy_t policy)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     if (policy != SYNCEDMEM_PAGEABLE && policy != SYNCEDMEM_PINNED)
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no host policy", (int)policy);
     atomic_store_explicit(&syncedmem_default_policy, policy, memory_order_relaxed);
+    return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
+                                     syncedmem_log_level_t level)
+{
+    PUBLIC_CALL;
+    if (!syncedmem_log_configure(function, user, level))
+        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no log level", (int)level);
     return SYNCEDMEM_OK;
 }

@@ -17,14 +17,14 @@ syncedmem_place *syncedmem_host(void)
 
 size_t syncedmem_device_count(void)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     syncedmem_discover_all();
     return syncedmem_registry_count();
 }
 
 syncedmem_status_t syncedmem_device_at(size_t index, syncedmem_place **out_place)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_place);
     const size_t count = syncedmem_device_count();
     *out_place = syncedmem_registry_at(index);
@@ -35,7 +35,7 @@ syncedmem_status_t syncedmem_device_at(size_t index, syncedmem_place **out_place
 
 syncedmem_status_t syncedmem_device_find(const char *name, syncedmem_place **out_place)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_place);
     REQUIRE_ARGUMENT(name);
     return syncedmem_discover_name(name, out_place);
@@ -43,7 +43,7 @@ syncedmem_status_t syncedmem_device_find(const char *name, syncedmem_place **out
 
 syncedmem_status_t syncedmem_device_current(syncedmem_place **out_place)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_place);
     return syncedmem_discover_current(out_place);
 }
@@ -59,7 +59,7 @@ syncedmem_status_t syncedmem_require_device(const syncedmem_place *place)
 
 syncedmem_status_t syncedmem_device_set_current(syncedmem_place *place)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     if (place && syncedmem_require_device(place) != SYNCEDMEM_OK)
         return SYNCEDMEM_INVALID_ARGUMENT;
     struct thread_state *state = syncedmem_thread_get();
@@ -80,7 +80,7 @@ static syncedmem_status_t unknown_key(syncedmem_key_t key)
 syncedmem_status_t syncedmem_device_text(syncedmem_place *place, syncedmem_key_t key,
                                          const char **out_text)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_text);
     REQUIRE_ARGUMENT(place);
     const bool is_host = place_is_host(place);
@@ -123,7 +123,7 @@ static syncedmem_status_t host_number(syncedmem_key_t key, uint64_t *out_number)
 syncedmem_status_t syncedmem_device_number(syncedmem_place *place, syncedmem_key_t key,
                                            uint64_t *out_number)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_number);
     REQUIRE_ARGUMENT(place);
     if (key < SYNCEDMEM_PLACE_MEMORY_TOTAL || key > SYNCEDMEM_PLACE_UNIFIED)

@@ -2,6 +2,9 @@
 /* Caffe's calls. The four accessors have a hot path that needs no lock; see core/root.h. */
 #include "api/check.h"
 #include "api/range.h"
+#include "core/access.h"
+#include "core/adopt.h"
+#include "core/move.h"
 
 /* ---- Hot path ---- */
 
@@ -30,20 +33,22 @@ static syncedmem_status_t place_of_side(const struct root *root, enum side side,
     return SYNCEDMEM_OK;
 }
 
-/* Under the lock. */
+/* Under the lock. An empty range has a fixed pointer, and a device must be there all the same. */
 static syncedmem_status_t access_side(syncedmem_buffer *buffer, enum side side,
                                       enum access_mode mode, void **out_pointer)
 {
     struct root *root = buffer->root;
-    syncedmem_place *place;
-    unsigned slot;
-    syncedmem_status_t status = place_of_side(root, side, &place);
+    struct access access = {
+        .mode = mode, .from = range_start(buffer), .to = range_end(buffer), .expose = true};
+    unsigned slot = side == HOST_SIDE ? HOST_SLOT : HOST_SLOT + 1;
+    syncedmem_status_t status = place_of_side(root, side, &access.place);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_access(root, place, mode, range_start(buffer), range_end(buffer), &slot);
+        status = syncedmem_root_touch(root);
+    if (status == SYNCEDMEM_OK && !range_is_empty(access.from, access.to))
+        status = syncedmem_access(root, &access, &slot);
     if (status != SYNCEDMEM_OK)
         return status;
-    char *memory = root->body->copies[slot].memory;
-    *out_pointer = memory ? memory + buffer->offset : NULL;
+    *out_pointer = syncedmem_copy_address(root, slot, buffer->offset, buffer->length);
     syncedmem_root_refresh_stamp(buffer);
     return SYNCEDMEM_OK;
 }
@@ -52,9 +57,9 @@ static syncedmem_status_t locked_access(syncedmem_buffer *buffer, enum side side
                                         enum access_mode mode, void **out_pointer)
 {
     REQUIRE_ARGUMENT(buffer);
-    pthread_mutex_lock(&buffer->root->lock);
+    syncedmem_root_lock(buffer->root);
     const syncedmem_status_t status = access_side(buffer, side, mode, out_pointer);
-    pthread_mutex_unlock(&buffer->root->lock);
+    syncedmem_root_unlock(buffer->root);
     return status;
 }
 
@@ -62,7 +67,7 @@ static __attribute__((noinline)) syncedmem_status_t slow_read(syncedmem_buffer *
                                                               enum side side,
                                                               const void **out_pointer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_pointer);
     void *pointer = NULL;
     const syncedmem_status_t status = locked_access(buffer, side, ACCESS_READ, &pointer);
@@ -73,7 +78,7 @@ static __attribute__((noinline)) syncedmem_status_t slow_read(syncedmem_buffer *
 static __attribute__((noinline)) syncedmem_status_t slow_write(syncedmem_buffer *buffer,
                                                                enum side side, void **out_pointer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_pointer);
     return locked_access(buffer, side, ACCESS_READ_WRITE, out_pointer);
 }
@@ -118,34 +123,38 @@ syncedmem_status_t syncedmem_mutable_gpu_data(syncedmem_buffer *buffer, void **o
     return write_side(buffer, DEVICE_SIDE, HOT_GPU_WRITE, out_pointer);
 }
 
-/* ---- Adoption and push ---- */
+/* ---- Adoption ---- */
 
 static syncedmem_status_t adopt_side(syncedmem_buffer *buffer, enum side side, void *pointer,
                                      size_t length)
 {
     struct root *root = buffer->root;
-    syncedmem_place *place;
-    pthread_mutex_lock(&root->lock);
-    syncedmem_status_t status = place_of_side(root, side, &place);
+    struct adopt adopt = {.memory = pointer, .length = length, .expose = true};
+    syncedmem_root_lock(root);
+    syncedmem_status_t status = place_of_side(root, side, &adopt.place);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_adopt(root, place, pointer, length);
-    pthread_mutex_unlock(&root->lock);
+        status = syncedmem_adopt_memory(root, &adopt);
+    syncedmem_root_unlock(root);
     return status;
 }
 
 syncedmem_status_t syncedmem_set_cpu_data(syncedmem_buffer *buffer, void *pointer, size_t length)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    return adopt_side(buffer, HOST_SIDE, pointer, length);
+    const syncedmem_status_t status = require_whole(buffer, "set_cpu_data");
+    return status == SYNCEDMEM_OK ? adopt_side(buffer, HOST_SIDE, pointer, length) : status;
 }
 
 syncedmem_status_t syncedmem_set_gpu_data(syncedmem_buffer *buffer, void *pointer, size_t length)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    return adopt_side(buffer, DEVICE_SIDE, pointer, length);
+    const syncedmem_status_t status = require_whole(buffer, "set_gpu_data");
+    return status == SYNCEDMEM_OK ? adopt_side(buffer, DEVICE_SIDE, pointer, length) : status;
 }
+
+/* ---- Push ---- */
 
 /* A stream names its device, which then is the home of a buffer that has none. */
 static syncedmem_status_t place_of_push(const struct root *root, const syncedmem_stream *stream,
@@ -163,15 +172,15 @@ static syncedmem_status_t place_of_push(const struct root *root, const syncedmem
 
 syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buffer, syncedmem_stream *stream)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
     struct root *root = buffer->root;
     syncedmem_place *place;
-    pthread_mutex_lock(&root->lock);
+    syncedmem_root_lock(root);
     syncedmem_status_t status = place_of_push(root, stream, &place);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_push(root, place, stream ? stream->stream : NULL, range_start(buffer),
-                                range_end(buffer));
-    pthread_mutex_unlock(&root->lock);
+        status = syncedmem_move_push(root, place, stream ? stream->stream : NULL,
+                                     range_start(buffer), range_end(buffer));
+    syncedmem_root_unlock(root);
     return status;
 }

@@ -6,7 +6,7 @@
 
 syncedmem_status_t syncedmem_sim_configure(const char *specification)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(specification);
     return syncedmem_sim_backend_configure(specification);
 }
@@ -24,7 +24,7 @@ syncedmem_status_t syncedmem_sim_launch(syncedmem_stream *stream, syncedmem_sim_
                                         const void *arguments, size_t arguments_size,
                                         const void *const *addresses, size_t count)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(stream);
     REQUIRE_ARGUMENT(kernel);
     if (arguments_size > 0)
@@ -40,7 +40,7 @@ syncedmem_status_t syncedmem_sim_launch(syncedmem_stream *stream, syncedmem_sim_
 
 syncedmem_status_t syncedmem_sim_alloc(syncedmem_place *place, size_t size, void **out_pointer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_pointer);
     const syncedmem_status_t status = require_sim(place);
     if (status != SYNCEDMEM_OK)
@@ -52,7 +52,7 @@ syncedmem_status_t syncedmem_sim_alloc(syncedmem_place *place, size_t size, void
 
 syncedmem_status_t syncedmem_sim_free(syncedmem_place *place, void *pointer)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     const syncedmem_status_t status = require_sim(place);
     if (status != SYNCEDMEM_OK || !pointer)
         return status;
@@ -61,7 +61,7 @@ syncedmem_status_t syncedmem_sim_free(syncedmem_place *place, void *pointer)
 
 syncedmem_status_t syncedmem_sim_fail(syncedmem_place *place, int32_t what, uint64_t nth)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     const syncedmem_status_t status = require_sim(place);
     if (status != SYNCEDMEM_OK)
         return status;

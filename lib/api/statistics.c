@@ -13,7 +13,7 @@ static uint64_t root_figure(struct root *root, syncedmem_key_t key)
 syncedmem_status_t syncedmem_stat(const syncedmem_buffer *buffer, syncedmem_key_t key,
                                   uint64_t *out_figure)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_figure);
     if (!stat_key_is_known(key))
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "key %d names no figure", (int)key);

@@ -32,21 +32,21 @@ static syncedmem_status_t make_handle(syncedmem_place *place, bool is_default,
 
 syncedmem_status_t syncedmem_stream_create(syncedmem_place *place, syncedmem_stream **out_stream)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_stream);
     return make_handle(place, false, out_stream);
 }
 
 syncedmem_status_t syncedmem_stream_default(syncedmem_place *place, syncedmem_stream **out_stream)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_OUT(out_stream);
     return make_handle(place, true, out_stream);
 }
 
 void syncedmem_stream_release(syncedmem_stream *stream)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     if (!stream)
         return;
     if (!stream->is_default)
@@ -56,7 +56,7 @@ void syncedmem_stream_release(syncedmem_stream *stream)
 
 syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     REQUIRE_ARGUMENT(stream);
     return stream->place->backend->stream_wait(stream->stream);
 }

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/call.h"
 #include "base/error.h"
 #include "base/thread.h"
 
@@ -16,6 +17,7 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
     va_start(arguments, format);
     vsnprintf(state->error_text, sizeof state->error_text, format, arguments);
     va_end(arguments);
+    syncedmem_log(SYNCEDMEM_LOG_DEBUG, "%s: %s", syncedmem_status_name(status), state->error_text);
     return status;
 }
 
@@ -27,7 +29,7 @@ syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size)
 
 const char *syncedmem_last_error(void)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     const struct thread_state *state = syncedmem_thread_peek();
     if (state)
         return state->error_text;

@@ -8,8 +8,6 @@
 #ifndef SYNCEDMEM_BASE_ERROR_H
 #define SYNCEDMEM_BASE_ERROR_H
 
-#include <errno.h>
-
 #include "syncedmem.h"
 
 /* Keeps the text for this thread and returns the status, so that one line both reports and returns. */
@@ -18,14 +16,5 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
 
 /* The usual one: what could not be allocated, and how many bytes. */
 syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size);
-
-static inline void syncedmem_restore_errno(const int *kept)
-{
-    errno = *kept;
-}
-
-/* No public function changes errno, on whatever path it returns. */
-#define KEEP_ERRNO                                                                                 \
-    __attribute__((cleanup(syncedmem_restore_errno), unused)) const int kept_errno = errno
 
 #endif

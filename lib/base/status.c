@@ -12,6 +12,8 @@
     X(UNSUPPORTED, "this backend, device or handle cannot do that")                                \
     X(NOT_FOUND, "nothing has that name or index")                                                 \
     X(WRONG_MEMORY, "the memory is of another kind, or on another device, than the call needs")    \
+    X(BUSY, "the bytes are leased in a way that excludes this call")                               \
+    X(INVALID_LEASE, "the token is of no open lease of this buffer")                               \
     X(OUT_OF_HOST_MEMORY, "the host has no memory for this")                                       \
     X(OUT_OF_DEVICE_MEMORY, "the device has no memory for this")                                   \
     X(NO_DEVICE, "there is no device to use")                                                      \

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -12,10 +13,13 @@ static bool key_made;
 /* Stands in for the state of a thread that failed before there was memory for one. */
 static struct thread_state lost_error;
 
-static void free_state(void *state)
+static void free_state(void *stored)
 {
-    if (state != &lost_error)
-        free(state);
+    struct thread_state *state = stored;
+    if (state == &lost_error)
+        return;
+    syncedmem_log_discard(state->log_lines);
+    free(state);
 }
 
 static void make_key(void)

@@ -14,8 +14,11 @@
 
 enum { ERROR_TEXT_SIZE = 400 };
 
+struct log_line;
+
 struct thread_state {
     syncedmem_place *current_device; /* NULL: none chosen */
+    struct log_line *log_lines;      /* not handed out yet; see base/log.h */
     char error_text[ERROR_TEXT_SIZE];
 };
 

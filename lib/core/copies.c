@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "core/root.h"
+#include "core/transfer.h"
 #include "memory/host_block.h"
 
 _Atomic(int32_t) syncedmem_default_policy = SYNCEDMEM_PAGEABLE;
@@ -14,11 +16,26 @@ static _Alignas(HOST_BLOCK_ALIGNMENT) char empty_block[HOST_BLOCK_ALIGNMENT];
 
 /* ---- Slots ---- */
 
+void syncedmem_copies_init(struct copies *copies)
+{
+    *copies = (struct copies){.slots = copies->first, .count = 1, .capacity = FIRST_COPIES};
+    copies->slots[HOST_SLOT].place = syncedmem_host();
+}
+
+void syncedmem_copies_destroy(struct root *root)
+{
+    struct copies *copies = &root->body->copies;
+    for (unsigned slot = 0; slot < copies->count; slot++)
+        syncedmem_copy_free(root, slot);
+    if (copies->slots != copies->first)
+        free(copies->slots);
+}
+
 bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place,
                          unsigned *out_slot)
 {
-    for (unsigned slot = 0; slot < body->copies_count; slot++) {
-        if (body->copies[slot].place == place) {
+    for (unsigned slot = 0; slot < body->copies.count; slot++) {
+        if (body->copies.slots[slot].place == place) {
             *out_slot = slot;
             return true;
         }
@@ -26,34 +43,34 @@ bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place,
     return false;
 }
 
-static bool grow_copies(struct body *body)
+static bool grow(struct copies *copies)
 {
-    const size_t capacity = body->copies_capacity * 2;
-    struct copy *copies = malloc(capacity * sizeof *copies);
-    if (!copies)
+    const size_t capacity = copies->capacity * 2;
+    struct copy *slots = malloc(capacity * sizeof *slots);
+    if (!slots)
         return false;
-    memcpy(copies, body->copies, body->copies_count * sizeof *copies);
-    if (body->copies != body->first_copies)
-        free(body->copies);
-    body->copies = copies;
-    body->copies_capacity = capacity;
+    memcpy(slots, copies->slots, copies->count * sizeof *slots);
+    if (copies->slots != copies->first)
+        free(copies->slots);
+    copies->slots = slots;
+    copies->capacity = capacity;
     return true;
 }
 
 syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place,
                                        unsigned *out_slot)
 {
-    struct body *body = root->body;
-    if (syncedmem_copy_find(body, place, out_slot))
+    struct copies *copies = &root->body->copies;
+    if (syncedmem_copy_find(root->body, place, out_slot))
         return SYNCEDMEM_OK;
-    if (body->copies_count == PLACE_SET_MAX)
+    if (copies->count == PLACE_SET_MAX)
         return syncedmem_error(SYNCEDMEM_UNSUPPORTED, "one buffer can be used at %d places",
                                PLACE_SET_MAX);
-    if (body->copies_count == body->copies_capacity && !grow_copies(body))
+    if (copies->count == copies->capacity && !grow(copies))
         return syncedmem_error_no_host_memory("the records of a buffer",
-                                              body->copies_capacity * sizeof(struct copy));
-    *out_slot = (unsigned)body->copies_count++;
-    body->copies[*out_slot] = (struct copy){.place = place};
+                                              2 * copies->capacity * sizeof(struct copy));
+    *out_slot = (unsigned)copies->count++;
+    copies->slots[*out_slot] = (struct copy){.place = place};
     return SYNCEDMEM_OK;
 }
 
@@ -70,6 +87,7 @@ static syncedmem_host_policy_t policy_of(const struct root *root)
 static void mark_present(struct root *root, struct copy *copy)
 {
     root->policy = (uint8_t)policy_of(root);
+    root->touched = true;
     copy->present = true;
 }
 
@@ -78,32 +96,34 @@ static void mark_present(struct root *root, struct copy *copy)
 /* Refusal is no failure: the buffer works on with pageable memory, and the count shows it. */
 static void pin_with(struct root *root, syncedmem_place *device)
 {
-    struct copy *host = &root->body->copies[HOST_SLOT];
+    struct copy *host = &root->body->copies.slots[HOST_SLOT];
     if (device->backend->pin(device->device, host->memory, root->size) == SYNCEDMEM_OK) {
         host->pin = PIN_DONE;
         host->pinned_with = device;
     } else {
         host->pin = PIN_REFUSED;
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_PIN_FALLBACKS, 1);
+        syncedmem_log(SYNCEDMEM_LOG_WARNING, "a host block of %zu bytes stays pageable: %s",
+                      root->size, syncedmem_last_error());
     }
 }
 
 static void pin_if_due(struct root *root)
 {
-    const struct body *body = root->body;
-    const struct copy *host = &body->copies[HOST_SLOT];
+    const struct copies *copies = &root->body->copies;
+    const struct copy *host = &copies->slots[HOST_SLOT];
     if (root->policy != SYNCEDMEM_PINNED || !host->present || !host->owned ||
         host->pin != PIN_NOT_TRIED)
         return;
-    for (size_t slot = HOST_SLOT + 1; slot < body->copies_count; slot++) {
-        if (body->copies[slot].present) {
-            pin_with(root, body->copies[slot].place);
+    for (size_t slot = HOST_SLOT + 1; slot < copies->count; slot++) {
+        if (copies->slots[slot].present) {
+            pin_with(root, copies->slots[slot].place);
             return;
         }
     }
 }
 
-static void unpin(struct copy *host)
+static void unpin(const struct copy *host)
 {
     if (host->pin == PIN_DONE)
         host->pinned_with->backend->unpin(host->pinned_with->device, host->memory);
@@ -111,18 +131,24 @@ static void unpin(struct copy *host)
 
 /* ---- Memory ---- */
 
-static syncedmem_status_t alloc_host(struct root *root, struct copy *copy)
+/* Whether bytes outside of a range are fresh, so that a new block has to show zeros. */
+static bool has_fresh_outside(const struct root *root, size_t from, size_t to)
 {
-    struct body *body = root->body;
-    const bool fresh = syncedmem_map_summary(&body->map, 0, syncedmem_root_span(root)).has_fresh;
-    const unsigned flags = (fresh ? HOST_BLOCK_ZEROED : 0U) |
+    const struct map *map = &root->body->map;
+    return syncedmem_map_summary(map, 0, from).has_fresh ||
+           syncedmem_map_summary(map, to, map->span).has_fresh;
+}
+
+static syncedmem_status_t alloc_host(struct root *root, struct copy *copy, bool zeroed)
+{
+    const unsigned flags = (zeroed ? HOST_BLOCK_ZEROED : 0U) |
                            (policy_of(root) == SYNCEDMEM_PINNED ? HOST_BLOCK_PAGES : 0U);
     copy->memory = syncedmem_host_block_alloc(root->size, flags);
     if (!copy->memory)
         return syncedmem_error_no_host_memory("the host copy of a buffer", root->size);
-    copy->zeroed = fresh;
-    syncedmem_count(&body->counters, SYNCEDMEM_STAT_HOST_ALLOCATIONS, 1);
-    syncedmem_count(&body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
+    copy->zeroed = zeroed;
+    syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_HOST_ALLOCATIONS, 1);
+    syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
     return SYNCEDMEM_OK;
 }
 
@@ -138,25 +164,35 @@ static syncedmem_status_t alloc_device(struct root *root, struct copy *copy)
     return SYNCEDMEM_OK;
 }
 
-syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot)
+syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_t from, size_t to)
 {
-    struct copy *copy = &root->body->copies[slot];
+    struct copy *copy = &root->body->copies.slots[slot];
     if (copy->present)
         return SYNCEDMEM_OK;
     if (root->size == 0) {
-        copy->memory = slot == HOST_SLOT ? empty_block : NULL;
         mark_present(root, copy);
         return SYNCEDMEM_OK;
     }
     const syncedmem_status_t status =
-        slot == HOST_SLOT ? alloc_host(root, copy) : alloc_device(root, copy);
+        slot == HOST_SLOT ? alloc_host(root, copy, has_fresh_outside(root, from, to))
+                          : alloc_device(root, copy);
     if (status != SYNCEDMEM_OK)
         return status;
-    mark_present(root, copy);
     copy->owned = true;
+    mark_present(root, copy);
     pin_if_due(root);
     return SYNCEDMEM_OK;
 }
+
+void *syncedmem_copy_address(const struct root *root, unsigned slot, size_t offset, size_t length)
+{
+    const struct copy *copy = &root->body->copies.slots[slot];
+    if (length > 0)
+        return (char *)copy->memory + offset;
+    return slot == HOST_SLOT ? empty_block : NULL;
+}
+
+/* ---- The end of memory ---- */
 
 /* A plain pointer may still be in use by kernels on the default stream. */
 static void wait_for_default_stream(const struct copy *copy)
@@ -167,54 +203,115 @@ static void wait_for_default_stream(const struct copy *copy)
         backend->stream_wait(stream);
 }
 
-static void free_host(struct root *root, struct copy *copy)
+static void free_owned(struct root *root, const struct copy *copy)
 {
-    unpin(copy);
-    syncedmem_host_block_free(copy->memory, root->size);
-    syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
+    if (place_is_host(copy->place)) {
+        unpin(copy);
+        syncedmem_host_block_free(copy->memory, root->size);
+        syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
+    } else {
+        copy->place->backend->free(copy->place->device, copy->memory);
+        syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
+    }
 }
 
-static void free_device(struct root *root, const struct copy *copy)
+/* Its release function is called when the lock has been given back. */
+static void finish_adoption(struct root *root, struct adoption *adoption)
 {
-    copy->place->backend->free(copy->place->device, copy->memory);
-    syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
+    struct adoption **last = &root->body->finished;
+    while (*last)
+        last = &(*last)->next;
+    *last = adoption;
+}
+
+/* Ends the use of memory that has been replaced, or is about to be. */
+static void end_memory(struct root *root, const struct copy *copy)
+{
+    if (copy->memory && copy->exposed && !place_is_host(copy->place))
+        wait_for_default_stream(copy);
+    if (copy->owned)
+        free_owned(root, copy);
+    if (copy->adoption)
+        finish_adoption(root, copy->adoption);
 }
 
 void syncedmem_copy_free(struct root *root, unsigned slot)
 {
-    struct copy *copy = &root->body->copies[slot];
-    if (copy->present && root->size > 0 && slot != HOST_SLOT && copy->exposed)
-        wait_for_default_stream(copy);
-    if (copy->owned && slot == HOST_SLOT)
-        free_host(root, copy);
-    else if (copy->owned)
-        free_device(root, copy);
+    struct copy *copy = &root->body->copies.slots[slot];
+    end_memory(root, copy);
     *copy = (struct copy){.place = copy->place};
 }
 
-void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory)
+/* ---- Adopted memory ---- */
+
+void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory, bool read_only,
+                          struct adoption *adoption)
 {
-    struct copy *copy = &root->body->copies[slot];
-    if (root->size == 0) { /* keeps its fixed pointers, whatever is handed in */
-        syncedmem_copy_ensure(root, slot);
-        return;
-    }
+    struct copy *copy = &root->body->copies.slots[slot];
     syncedmem_copy_free(root, slot);
-    copy->memory = memory;
+    copy->adoption = adoption;
     mark_present(root, copy);
+    if (root->size == 0) /* keeps its fixed pointers, whatever is handed in */
+        return;
+    copy->memory = memory;
+    copy->read_only = read_only;
     pin_if_due(root);
 }
 
 bool syncedmem_copy_overlaps_own(const struct root *root, const void *address, size_t length)
 {
-    const struct body *body = root->body;
-    if (!body)
+    if (!root->body)
         return false;
+    const struct copies *copies = &root->body->copies;
     const uintptr_t start = (uintptr_t)address;
-    for (size_t slot = 0; slot < body->copies_count; slot++) {
-        const uintptr_t own = (uintptr_t)body->copies[slot].memory;
-        if (body->copies[slot].owned && start < own + root->size && own < start + length)
+    for (size_t slot = 0; slot < copies->count; slot++) {
+        const uintptr_t own = (uintptr_t)copies->slots[slot].memory;
+        if (copies->slots[slot].owned && start < own + root->size && own < start + length)
             return true;
     }
     return false;
+}
+
+/* What the slot holds of the newest bytes, but for [from, to), goes to the new memory. */
+static syncedmem_status_t copy_valid(const struct root *root, unsigned slot, void *memory,
+                                     size_t from, size_t to)
+{
+    const struct map *map = &root->body->map;
+    const struct copy *copy = &root->body->copies.slots[slot];
+    syncedmem_status_t status = SYNCEDMEM_OK;
+    for (size_t i = 0; status == SYNCEDMEM_OK && i < map->count; i++) {
+        const size_t start = map->segments[i].start, end = syncedmem_map_end(map, i);
+        const bool overwritten = from <= start && end <= to;
+        if (map->segments[i].valid & slot_bit(slot) && !overwritten)
+            status = syncedmem_transfer_within(copy->place, memory, start, copy->memory, start,
+                                               end - start);
+    }
+    return status;
+}
+
+syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot, size_t from,
+                                                size_t to)
+{
+    struct copy *copy = &root->body->copies.slots[slot];
+    syncedmem_status_t status = syncedmem_lease_check_slot(root, slot);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_work_settle_slot(root, slot);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    struct copy own = {.place = copy->place, .owned = true, .present = true};
+    own.exposed = copy->exposed;
+    status = slot == HOST_SLOT ? alloc_host(root, &own, has_fresh_outside(root, from, to))
+                               : alloc_device(root, &own);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = copy_valid(root, slot, own.memory, from, to);
+    if (status != SYNCEDMEM_OK) {
+        free_owned(root, &own);
+        return status;
+    }
+    end_memory(root, copy);
+    *copy = own;
+    pin_if_due(root);
+    syncedmem_root_changed(root);
+    return SYNCEDMEM_OK;
 }

@@ -35,6 +35,8 @@ static const char *const names[STAT_END] = {
     [SYNCEDMEM_STAT_BYTES_ZEROED] = "bytes_zeroed",
     [SYNCEDMEM_STAT_WAITS] = "waits",
     [SYNCEDMEM_STAT_PIN_FALLBACKS] = "pin_fallbacks",
+    [SYNCEDMEM_STAT_LEASES] = "leases",
+    [SYNCEDMEM_STAT_MERGES] = "merges",
 };
 
 const char *syncedmem_stat_name(syncedmem_key_t key)

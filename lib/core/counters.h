@@ -8,7 +8,7 @@
 
 #include "syncedmem.h"
 
-enum { STAT_FIRST = SYNCEDMEM_STAT_TRANSFERS, STAT_END = SYNCEDMEM_STAT_PIN_FALLBACKS + 1 };
+enum { STAT_FIRST = SYNCEDMEM_STAT_TRANSFERS, STAT_END = SYNCEDMEM_STAT_MERGES + 1 };
 
 struct counters {
     uint64_t figures[STAT_END]; /* by key; changed under the root's lock */

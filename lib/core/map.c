@@ -81,39 +81,61 @@ static void join(struct map *map, size_t first, size_t last)
     map->count -= next - kept - 1;
 }
 
-/* Every segment of the range becomes (valid & keep) | add. */
-static void change(struct map *map, size_t from, size_t to, place_set keep, place_set add)
+void syncedmem_map_join_all(struct map *map)
 {
-    if (from == to)
-        return;
+    join(map, 0, map->count);
+}
+
+typedef place_set (*change_fn)(place_set valid, place_set places);
+
+static place_set assign(place_set valid, place_set places)
+{
+    (void)valid;
+    return places;
+}
+
+static place_set add(place_set valid, place_set places)
+{
+    return valid | places;
+}
+
+static place_set remove_unless_last(place_set valid, place_set places)
+{
+    return valid & ~places ? valid & ~places : valid;
+}
+
+static inline void change(struct map *map, size_t from, size_t to, change_fn function,
+                          place_set places)
+{
     const size_t first = cut(map, from);
     const size_t last = cut(map, to);
     for (size_t i = first; i < last; i++)
-        map->segments[i].valid = (map->segments[i].valid & keep) | add;
+        map->segments[i].valid = function(map->segments[i].valid, places);
     join(map, first, last);
 }
 
 void syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid)
 {
-    change(map, from, to, 0, valid);
+    change(map, from, to, assign, valid);
 }
 
 void syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
 {
-    change(map, from, to, ~(place_set)0, valid);
+    change(map, from, to, add, valid);
 }
 
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale)
 {
-    change(map, from, to, ~stale, 0);
+    change(map, from, to, remove_unless_last, stale);
 }
 
 struct map_summary syncedmem_map_summary(const struct map *map, size_t from, size_t to)
 {
     struct map_summary summary = {.in_all = ~(place_set)0};
-    for (size_t i = syncedmem_map_find(map, from); i < map->count; i++) {
-        if (map->segments[i].start >= to)
-            break;
+    if (from == to)
+        return summary;
+    for (size_t i = syncedmem_map_find(map, from);
+         i < map->count && map->segments[i].start < to; i++) {
         const place_set valid = map->segments[i].valid;
         if (valid)
             summary.in_all &= valid;
@@ -122,4 +144,20 @@ struct map_summary syncedmem_map_summary(const struct map *map, size_t from, siz
         summary.in_any |= valid;
     }
     return summary;
+}
+
+static size_t overlap(const struct map *map, size_t index, size_t from, size_t to)
+{
+    const size_t start = map->segments[index].start, end = syncedmem_map_end(map, index);
+    return (end < to ? end : to) - (start > from ? start : from);
+}
+
+size_t syncedmem_map_valid_bytes(const struct map *map, size_t from, size_t to, place_set places)
+{
+    size_t bytes = 0;
+    for (size_t i = syncedmem_map_find(map, from); i < map->count && map->segments[i].start < to;
+         i++)
+        if ((map->segments[i].valid & places) == places)
+            bytes += overlap(map, i, from, to);
+    return bytes;
 }

@@ -6,7 +6,8 @@
  * differ. The empty set means fresh: no one has written or been handed these
  * bytes, so they are zero everywhere. A place is a bit, the number of its slot in the root.
  *
- * Changes cannot fail: syncedmem_map_reserve() comes first, while nothing has been done yet.
+ * Changes cannot fail: syncedmem_map_reserve() comes first, while nothing has been done yet. Their
+ * ranges are not empty.
  */
 #ifndef SYNCEDMEM_CORE_MAP_H
 #define SYNCEDMEM_CORE_MAP_H
@@ -18,6 +19,10 @@
 typedef uint64_t place_set;
 
 enum { PLACE_SET_MAX = 64 };
+
+/* Exact up to so many segments. Above MAP_LIMIT the map is merged down to MAP_EXACT; the room
+ * between spares most changes of a crowded map the search for what to merge. */
+enum { MAP_EXACT = 512, MAP_LIMIT = 640 };
 
 struct segment {
     size_t start; /* ends where the next one starts, the last one at the span */
@@ -50,8 +55,14 @@ void syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set val
 /* In [from, to): these places hold the newest bytes as well. */
 void syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid);
 
-/* In [from, to): these places do not hold the newest bytes any more. */
+/* In [from, to): these places do not hold the newest bytes any more, except where no other does. */
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale);
+
+/* Joins all neighbours that are equal. */
+void syncedmem_map_join_all(struct map *map);
+
+/* How many bytes of [from, to) are valid at all of these places. */
+size_t syncedmem_map_valid_bytes(const struct map *map, size_t from, size_t to, place_set places);
 
 /* What the segments of a range have in common. */
 struct map_summary {

@@ -32,27 +32,60 @@ struct root *syncedmem_root_create(size_t size)
     return root;
 }
 
-static void destroy_body(struct root *root)
+void syncedmem_root_retain(struct root *root)
+{
+    atomic_fetch_add_explicit(&root->references, 1, memory_order_relaxed);
+}
+
+void syncedmem_adoptions_tell(struct adoption *finished)
+{
+    while (finished) {
+        struct adoption *next = finished->next;
+        finished->release(finished->user);
+        free(finished);
+        finished = next;
+    }
+}
+
+static struct adoption *take_finished(struct root *root)
+{
+    if (!root->body)
+        return NULL;
+    struct adoption *finished = root->body->finished;
+    root->body->finished = NULL;
+    return finished;
+}
+
+struct adoption *syncedmem_root_unlock_only(struct root *root)
+{
+    struct adoption *finished = take_finished(root);
+    pthread_mutex_unlock(&root->lock);
+    return finished;
+}
+
+/* What has to be called when all is gone. */
+static struct adoption *destroy_body(struct root *root)
 {
     struct body *body = root->body;
-    /* A failed push matters to no one any more; its memory must still not be in use. */
+    if (!body)
+        return NULL;
+    /* A failed transfer matters to no one any more; its memory must still not be in use. */
     syncedmem_work_settle_all(root);
-    for (unsigned slot = 0; slot < body->copies_count; slot++)
-        syncedmem_copy_free(root, slot);
-    if (body->copies != body->first_copies)
-        free(body->copies);
+    syncedmem_copies_destroy(root);
     syncedmem_map_destroy(&body->map);
+    struct adoption *finished = take_finished(root);
     free(body);
+    return finished;
 }
 
 void syncedmem_root_release(struct root *root)
 {
     if (atomic_fetch_sub_explicit(&root->references, 1, memory_order_acq_rel) > 1)
         return;
-    if (root->body)
-        destroy_body(root);
+    struct adoption *finished = destroy_body(root);
     pthread_mutex_destroy(&root->lock);
     free(root);
+    syncedmem_adoptions_tell(finished);
 }
 
 syncedmem_status_t syncedmem_root_touch(struct root *root)
@@ -63,10 +96,7 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
     if (!body)
         return syncedmem_error_no_host_memory("the records of a buffer", sizeof *body);
     syncedmem_map_init(&body->map, syncedmem_root_span(root));
-    body->copies = body->first_copies;
-    body->copies_capacity = FIRST_COPIES;
-    body->copies_count = 1;
-    body->copies[HOST_SLOT].place = syncedmem_host();
+    syncedmem_copies_init(&body->copies);
     root->body = body;
     return SYNCEDMEM_OK;
 }
@@ -74,36 +104,48 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
 /* ---- Hot calls ---- */
 
 /* What is hot at one slot: reading where it is current and exposed, writing where it is alone. */
-static uint64_t hot_bits(const struct body *body, unsigned slot, struct map_summary summary,
+static uint64_t hot_bits(const struct root *root, unsigned slot, const syncedmem_buffer *buffer,
                          uint64_t read_bit, uint64_t write_bit)
 {
-    const place_set self = (place_set)1 << slot;
-    if (!body->copies[slot].exposed || summary.has_fresh || !(summary.in_all & self))
+    const size_t from = buffer->offset, to = from + (root->size > 0 ? buffer->length : 1);
+    const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
+    if (!root->body->copies.slots[slot].exposed || summary.has_fresh ||
+        !(summary.in_all & slot_bit(slot)) || syncedmem_lease_overlaps(root, from, to, true))
         return 0;
-    return summary.in_any == self ? read_bit | write_bit : read_bit;
+    const bool is_alone = summary.in_any == slot_bit(slot) &&
+                          !root->body->copies.slots[slot].read_only &&
+                          !syncedmem_lease_overlaps(root, from, to, false);
+    return is_alone ? read_bit | write_bit : read_bit;
 }
 
-static void set_pointer(syncedmem_buffer *buffer, enum side side, const struct copy *copy)
+static void set_pointer(syncedmem_buffer *buffer, enum side side, unsigned slot)
 {
-    char *memory = copy->memory;
-    atomic_store_explicit(&buffer->pointers[side], memory ? memory + buffer->offset : NULL,
-                          memory_order_relaxed);
+    void *pointer = syncedmem_copy_address(buffer->root, slot, buffer->offset, buffer->length);
+    atomic_store_explicit(&buffer->pointers[side], pointer, memory_order_relaxed);
+}
+
+/* Unfinished work has to be looked after by every call, and an empty range has no bytes to
+ * be anywhere. */
+static bool can_be_hot(const syncedmem_buffer *buffer)
+{
+    const struct root *root = buffer->root;
+    return !root->body->works && (buffer->length > 0 || root->size == 0);
 }
 
 void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)
 {
     struct root *root = buffer->root;
-    struct body *body = root->body;
-    if (!body || body->works) /* unfinished work has to be looked after by every call */
+    if (!can_be_hot(buffer))
         return;
-    const size_t end = buffer->offset + (root->size > 0 ? buffer->length : 1);
-    const struct map_summary summary = syncedmem_map_summary(&body->map, buffer->offset, end);
-    uint64_t bits = hot_bits(body, HOST_SLOT, summary, HOT_CPU_READ, HOT_CPU_WRITE);
-    set_pointer(buffer, HOST_SIDE, &body->copies[HOST_SLOT]);
+    uint64_t bits = hot_bits(root, HOST_SLOT, buffer, HOT_CPU_READ, HOT_CPU_WRITE);
+    if (bits)
+        set_pointer(buffer, HOST_SIDE, HOST_SLOT);
     unsigned slot;
-    if (root->home && syncedmem_copy_find(body, root->home, &slot)) {
-        bits |= hot_bits(body, slot, summary, HOT_GPU_READ, HOT_GPU_WRITE);
-        set_pointer(buffer, DEVICE_SIDE, &body->copies[slot]);
+    if (root->home && syncedmem_copy_find(root->body, root->home, &slot)) {
+        const uint64_t device_bits = hot_bits(root, slot, buffer, HOT_GPU_READ, HOT_GPU_WRITE);
+        if (device_bits)
+            set_pointer(buffer, DEVICE_SIDE, slot);
+        bits |= device_bits;
     }
     const uint64_t version = atomic_load_explicit(&root->version, memory_order_relaxed);
     const uint64_t epoch = atomic_load_explicit(&syncedmem_epoch, memory_order_relaxed);
@@ -113,6 +155,13 @@ void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)
 
 /* ---- Head and home ---- */
 
+const char *syncedmem_head_name(syncedmem_head_t head)
+{
+    static const char *const names[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED",
+                                        "HEAD_SPLIT"};
+    return names[head];
+}
+
 syncedmem_head_t syncedmem_root_head(const struct root *root, size_t from, size_t to)
 {
     if (!root->body)
@@ -120,9 +169,8 @@ syncedmem_head_t syncedmem_root_head(const struct root *root, size_t from, size_
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
     if (!summary.in_any)
         return SYNCEDMEM_UNINITIALIZED;
-    const place_set host = (place_set)1 << HOST_SLOT;
-    const bool on_device = (summary.in_all & ~host) != 0;
-    if (summary.in_all & host)
+    const bool on_device = (summary.in_all & ~slot_bit(HOST_SLOT)) != 0;
+    if (summary.in_all & slot_bit(HOST_SLOT))
         return on_device ? SYNCEDMEM_SYNCED : SYNCEDMEM_HEAD_AT_CPU;
     return on_device ? SYNCEDMEM_HEAD_AT_GPU : SYNCEDMEM_HEAD_SPLIT;
 }
@@ -131,14 +179,4 @@ syncedmem_status_t syncedmem_root_home(const struct root *root, syncedmem_place 
 {
     *out_place = root->home;
     return root->home ? SYNCEDMEM_OK : syncedmem_discover_current(out_place);
-}
-
-bool syncedmem_root_home_is_fixed(const struct root *root)
-{
-    if (!root->body)
-        return false;
-    for (size_t slot = HOST_SLOT + 1; slot < root->body->copies_count; slot++)
-        if (root->body->copies[slot].present)
-            return true;
-    return false;
 }

@@ -7,6 +7,7 @@
 
 #include "backends/none/none.h"
 #include "backends/sim/sim.h"
+#include "base/call.h"
 #include "base/error.h"
 #include "places/place.h"
 
@@ -47,6 +48,8 @@ static void try_open(const struct backend *backend, struct opening *opening)
         return;
     if (opening->status != SYNCEDMEM_OK)
         snprintf(opening->reason, sizeof opening->reason, "%s", syncedmem_last_error());
+    syncedmem_log(SYNCEDMEM_LOG_INFO, "backend %s: %s", backend->name,
+                  opening->status == SYNCEDMEM_OK ? "opened" : opening->reason);
     atomic_store_explicit(&opening->state, opening->status == SYNCEDMEM_OK ? OPEN : UNUSABLE,
                           memory_order_release);
 }
@@ -73,7 +76,7 @@ bool syncedmem_backend_is_open(size_t index)
 
 const char *syncedmem_backend_reason(const char *name)
 {
-    KEEP_ERRNO;
+    PUBLIC_CALL;
     for (size_t i = 0; name && i < BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) != 0)
             continue;

@@ -41,6 +41,10 @@ bool syncedmem_backend_is_open(size_t index);
 /* OK for a place that is a device; INVALID_ARGUMENT for NULL and for the host. */
 syncedmem_status_t syncedmem_require_device(const syncedmem_place *place);
 
+/* OK for no stream, and for one that is on the place. */
+syncedmem_status_t syncedmem_require_stream_at(const syncedmem_stream *stream,
+                                               const syncedmem_place *place);
+
 /* What the drivers that are open know of an address. */
 void syncedmem_classify(const void *address, struct memory_facts *out_facts);
 

@@ -8,11 +8,12 @@
 #include "backends/sim/sim.h"
 #include "backends/sim/specification.h"
 #include "base/error.h"
+#include "base/log.h"
 
 struct backend_device {
     size_t index;
     _Atomic(struct engine_device *) engine; /* made at the first use of the device */
-    char description[128];
+    char description[64];
 };
 
 /* The engine's own objects are handed out as the table's. */
@@ -32,7 +33,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_specification specification;
 static bool configured;
 static bool opened;
-static bool environment_ignored;
 
 static struct backend_device devices[SIM_DEVICES_MAX];
 
@@ -79,7 +79,7 @@ syncedmem_status_t syncedmem_sim_backend_configure(const char *text)
     return status;
 }
 
-/* A malformed variable is ignored as a whole; the devices' descriptions say so. */
+/* A malformed variable is ignored as a whole. */
 static void read_environment(void)
 {
     specification = syncedmem_sim_default_specification();
@@ -87,7 +87,7 @@ static void read_environment(void)
     const char *text = secure_getenv("SYNCEDMEM_SIM");
     if (text && !syncedmem_sim_parse_specification(text, &specification, message)) {
         specification = syncedmem_sim_default_specification();
-        environment_ignored = true;
+        syncedmem_log(SYNCEDMEM_LOG_WARNING, "SYNCEDMEM_SIM is ignored: %s", message);
     }
 }
 
@@ -95,9 +95,8 @@ static void name_device(struct backend_device *device, size_t index)
 {
     device->index = index;
     snprintf(device->description, sizeof device->description,
-             "simulated device with %llu MiB of memory%s",
-             (unsigned long long)(specification.settings.memory >> 20),
-             environment_ignored ? " (SYNCEDMEM_SIM is malformed and was ignored)" : "");
+             "simulated device with %llu MiB of memory",
+             (unsigned long long)(specification.settings.memory >> 20));
 }
 
 static syncedmem_status_t sim_open(void)

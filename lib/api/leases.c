@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "api/check.h"
+#include "api/range.h"
+#include "core/access.h"
+
+/* ---- Begin ---- */
+
+struct request {
+    struct access access;
+    syncedmem_stream *stream;
+    size_t length;
+};
+
+static syncedmem_status_t read_mode(syncedmem_mode_t mode, enum access_mode *out_mode)
+{
+    static const enum access_mode modes[] = {[SYNCEDMEM_READ] = ACCESS_READ,
+                                             [SYNCEDMEM_WRITE] = ACCESS_WRITE,
+                                             [SYNCEDMEM_READ_WRITE] = ACCESS_READ_WRITE};
+    if (mode < SYNCEDMEM_READ || mode > SYNCEDMEM_READ_WRITE)
+        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no mode", (int)mode);
+    *out_mode = modes[mode];
+    return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_require_stream_at(const syncedmem_stream *stream,
+                                               const syncedmem_place *place)
+{
+    if (!stream || stream->place == place)
+        return SYNCEDMEM_OK;
+    return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "the stream is on %s and the place is %s",
+                           stream->place->name, place->name);
+}
+
+/* The stream that the holder's work is on; NULL on the host. */
+static syncedmem_status_t stream_of_lease(const struct request *request,
+                                          struct backend_stream **out_stream)
+{
+    const syncedmem_place *place = request->access.place;
+    *out_stream = request->stream ? request->stream->stream : NULL;
+    if (*out_stream || place_is_host(place))
+        return SYNCEDMEM_OK;
+    return place->backend->stream_default(place->device, out_stream);
+}
+
+static void describe_lease(struct lease *lease, const struct request *request, unsigned slot,
+                           struct backend_stream *stream)
+{
+    lease->slot = slot;
+    lease->writes = request->access.mode != ACCESS_READ;
+    lease->from = request->access.from;
+    lease->to = request->access.to;
+    lease->stream = stream;
+}
+
+/* Everything but the lease itself; the range may be empty. */
+static syncedmem_status_t begin_access(struct root *root, const struct request *request,
+                                       unsigned *out_slot)
+{
+    if (range_is_empty(request->access.from, request->access.to))
+        return syncedmem_copy_slot(root, request->access.place, out_slot);
+    syncedmem_status_t status = syncedmem_access_begin(root, &request->access, out_slot);
+    if (status == SYNCEDMEM_OK && request->stream)
+        status = syncedmem_transfer_order(root, *out_slot, request->stream->stream);
+    if (status == SYNCEDMEM_OK)
+        syncedmem_access_mark(root, &request->access, *out_slot);
+    return status;
+}
+
+/* Under the lock. */
+static syncedmem_status_t begin(struct root *root, const struct request *request,
+                                struct lease **out_lease)
+{
+    unsigned slot;
+    struct backend_stream *stream;
+    *out_lease = NULL;
+    syncedmem_status_t status = syncedmem_root_touch(root);
+    if (status == SYNCEDMEM_OK)
+        status = stream_of_lease(request, &stream);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    struct lease *lease = syncedmem_lease_alloc(root);
+    if (!lease)
+        return syncedmem_error_no_host_memory("a lease", sizeof *lease);
+    status = begin_access(root, request, &slot);
+    if (status != SYNCEDMEM_OK) {
+        syncedmem_lease_free(root, lease);
+        return status;
+    }
+    describe_lease(lease, request, slot, stream);
+    syncedmem_lease_open(root, lease);
+    syncedmem_root_changed(root); /* plain calls have to look at the lease */
+    *out_lease = lease;
+    return SYNCEDMEM_OK;
+}
+
+static syncedmem_status_t make_request(const syncedmem_buffer *buffer, syncedmem_place *place,
+                                       syncedmem_mode_t mode, size_t offset, size_t length,
+                                       syncedmem_stream *stream, struct request *request)
+{
+    *request = (struct request){.access.place = place, .stream = stream, .length = length};
+    syncedmem_status_t status = read_mode(mode, &request->access.mode);
+    if (status == SYNCEDMEM_OK)
+        status = range_in_root(buffer, &offset, length);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_require_stream_at(stream, place);
+    request->access.from = offset;
+    request->access.to = offset + (buffer->root->size > 0 ? length : 1);
+    request->access.choice = (struct stream_choice){place, stream ? stream->stream : NULL};
+    return status;
+}
+
+syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *place,
+                                   syncedmem_mode_t mode, size_t offset, size_t length,
+                                   syncedmem_stream *stream, void **out_pointer,
+                                   size_t *out_offset, syncedmem_token_t *out_token)
+{
+    PUBLIC_CALL;
+    if (out_offset)
+        *out_offset = 0;
+    if (out_token)
+        *out_token = 0;
+    REQUIRE_OUT(out_pointer);
+    REQUIRE_ARGUMENT(out_token);
+    REQUIRE_ARGUMENT(buffer);
+    REQUIRE_ARGUMENT(place);
+    struct request request;
+    syncedmem_status_t status =
+        make_request(buffer, place, mode, offset, length, stream, &request);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    struct root *root = buffer->root;
+    struct lease *lease;
+    syncedmem_root_lock(root);
+    status = begin(root, &request, &lease);
+    if (lease) {
+        *out_token = lease->token;
+        *out_pointer = syncedmem_copy_address(root, lease->slot, request.access.from, length);
+    }
+    syncedmem_root_unlock(root);
+    return status;
+}
+
+/* ---- End ---- */
+
+/* What the holder put on the stream goes on: later calls on the bytes come after it. */
+static syncedmem_status_t list_work_of(struct root *root, const struct lease *lease)
+{
+    if (!lease->stream || lease->from == lease->to)
+        return SYNCEDMEM_OK;
+    struct work *work = syncedmem_work_alloc(0);
+    if (!work)
+        return syncedmem_error_no_host_memory("the record of a lease's work", sizeof *work);
+    work->backend = root->body->copies.slots[lease->slot].place->backend;
+    work->reads = lease->writes ? NO_SLOT : (int)lease->slot;
+    work->writes = lease->writes ? (int)lease->slot : NO_SLOT;
+    work->from = lease->from;
+    work->to = lease->to;
+    const syncedmem_status_t status = work->backend->record(lease->stream, &work->event);
+    if (status != SYNCEDMEM_OK) {
+        syncedmem_work_discard(work);
+        return status;
+    }
+    syncedmem_work_add(root, work);
+    syncedmem_root_changed(root);
+    return SYNCEDMEM_OK;
+}
+
+/* Under the lock. */
+static syncedmem_status_t end(struct root *root, syncedmem_token_t token)
+{
+    struct lease **link = root->body ? syncedmem_lease_find(root, token) : NULL;
+    if (!link)
+        return syncedmem_error(SYNCEDMEM_INVALID_LEASE, "no open lease of this buffer has the token "
+                               "%llu", (unsigned long long)token);
+    const syncedmem_status_t status = list_work_of(root, *link);
+    if (status == SYNCEDMEM_OK)
+        syncedmem_lease_close(root, link);
+    return status;
+}
+
+syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t token)
+{
+    PUBLIC_CALL;
+    REQUIRE_ARGUMENT(buffer);
+    struct root *root = buffer->root;
+    syncedmem_root_lock(root);
+    const syncedmem_status_t status = end(root, token);
+    syncedmem_root_unlock(root);
+    if (status == SYNCEDMEM_OK)
+        syncedmem_root_release(root);
+    return status;
+}

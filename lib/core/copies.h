@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory that each place has of a root, by slot. Slot 0 is the host; devices get
+ * slots as they are touched. A slot's number is its bit in the map.
+ *
+ * Everything here is under the root's lock.
+ */
+#ifndef SYNCEDMEM_CORE_COPIES_H
+#define SYNCEDMEM_CORE_COPIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/map.h"
+#include "places/place.h"
+
+struct root;
+struct body;
+
+enum { HOST_SLOT = 0, FIRST_COPIES = 2 };
+
+enum pin_state { PIN_NOT_TRIED, PIN_DONE, PIN_REFUSED };
+
+/* What to call when the use of adopted memory has ended. */
+struct adoption {
+    struct adoption *next;
+    syncedmem_release_fn release;
+    void *user;
+};
+
+/* What one place has of the root. */
+struct copy {
+    syncedmem_place *place;
+    void *memory;
+    bool present;   /* there is memory, or size 0 needs none */
+    bool owned;     /* allocated by the library */
+    bool exposed;   /* a plain call gave its pointer out */
+    bool read_only; /* adopted so: never written */
+    bool zeroed;    /* bytes that the map calls fresh are zero in this memory */
+    uint8_t pin;    /* enum pin_state; a host block only */
+    syncedmem_place *pinned_with;
+    struct adoption *adoption; /* NULL: nothing to call */
+};
+
+struct copies {
+    struct copy *slots;
+    size_t count;
+    size_t capacity;
+    struct copy first[FIRST_COPIES];
+};
+
+extern _Atomic(int32_t) syncedmem_default_policy;
+
+void syncedmem_copies_init(struct copies *copies);
+void syncedmem_copies_destroy(struct root *root);
+
+static inline place_set slot_bit(unsigned slot)
+{
+    return (place_set)1 << slot;
+}
+
+/* The slot of a place, made if need be. */
+syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place,
+                                       unsigned *out_slot);
+
+/* The slot of a place that has one, else false. */
+bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place,
+                         unsigned *out_slot);
+
+/* Allocates the memory of a slot if there is none. [from, to) is about to be overwritten, so that it
+ * need not be zero. */
+syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_t from, size_t to);
+
+/* Moves a read-only slot to memory of its own, with all its valid bytes outside [from, to). */
+syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot, size_t from,
+                                                size_t to);
+
+/* Ends the use of a slot's memory and frees it if it is ours. The root's own work has ended. */
+void syncedmem_copy_free(struct root *root, unsigned slot);
+
+/* The caller's memory takes the place of the slot's. The root's own work has ended. */
+void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory, bool read_only,
+                          struct adoption *adoption);
+
+/* Whether [address, address + length) touches memory that the library allocated for this root. */
+bool syncedmem_copy_overlaps_own(const struct root *root, const void *address, size_t length);
+
+/* The address of a byte: fixed pointers where there is no memory. */
+void *syncedmem_copy_address(const struct root *root, unsigned slot, size_t offset, size_t length);
+
+#endif
