@@ -24,27 +24,27 @@
 
 enum engine_result {
     ENGINE_OK = 0,
-    ENGINE_PENDING,          /* event_query only: not ended yet */
-    ENGINE_HOST_MEMORY,      /* malloc, mmap, memfd_create or a thread was refused */
-    ENGINE_DEVICE_MEMORY,    /* the device's capacity does not hold it, or a failure on demand */
-    ENGINE_BAD_ADDRESS,      /* not (wholly) inside a live block of that device */
-    ENGINE_REFUSED,          /* a failure on demand, when asked for: nothing was done */
-    ENGINE_FAILED            /* a failure on demand, when it ran: the destination is partly written */
+    ENGINE_PENDING,       /* event_query only: not ended yet */
+    ENGINE_HOST_MEMORY,   /* malloc, mmap, memfd_create or a thread was refused */
+    ENGINE_DEVICE_MEMORY, /* the device's capacity does not hold it, or a failure on demand */
+    ENGINE_BAD_ADDRESS,   /* not (wholly) inside a live block of that device */
+    ENGINE_REFUSED,       /* a failure on demand, when asked for: nothing was done */
+    ENGINE_FAILED         /* a failure on demand, when it ran: part of it is written */
 };
 
 enum engine_failure {
-    ENGINE_FAIL_ALLOC,       /* -> ENGINE_DEVICE_MEMORY */
-    ENGINE_FAIL_COPY,        /* a copy or fill -> ENGINE_REFUSED at submission */
-    ENGINE_FAIL_COPY_LATE,   /* a copy or fill -> its event ends with ENGINE_FAILED */
-    ENGINE_FAIL_PIN,         /* -> ENGINE_REFUSED */
-    ENGINE_FAILURES          /* how many kinds there are */
+    ENGINE_FAIL_ALLOC,     /* -> ENGINE_DEVICE_MEMORY */
+    ENGINE_FAIL_COPY,      /* a copy or fill -> ENGINE_REFUSED at submission */
+    ENGINE_FAIL_COPY_LATE, /* a copy or fill -> its event ends with ENGINE_FAILED */
+    ENGINE_FAIL_PIN,       /* -> ENGINE_REFUSED */
+    ENGINE_FAILURES        /* how many kinds there are */
 };
 
 struct engine_settings {
-    uint64_t memory;         /* capacity in bytes */
-    uint64_t latency_ns;     /* every copy and fill takes at least this */
-    uint64_t bandwidth;      /* bytes a second of copies, 0: no limit */
-    uint64_t launch_ns;      /* every kernel takes at least this */
+    uint64_t memory;     /* capacity in bytes; what is left of ENGINE_ALIGNMENT is cut off */
+    uint64_t latency_ns; /* every copy and fill takes at least this */
+    uint64_t bandwidth;  /* bytes a second of copies, 0: no limit */
+    uint64_t launch_ns;  /* every kernel takes at least this */
     uint64_t fail[ENGINE_FAILURES]; /* the n-th operation fails, once; 0: none */
 };
 
@@ -57,7 +57,10 @@ struct engine_event;
 enum engine_result syncedmem_engine_device_create(const struct engine_settings *settings,
                                                   struct engine_device **out_device);
 
-/* Ends all streams when their work is done, and unmaps the memory. Events may outlive the device. */
+/*
+ * Ends all streams, released or not, when their work is done, and unmaps the memory. No stream of
+ * another device may still have work with this memory. Events may outlive the device.
+ */
 void syncedmem_engine_device_destroy(struct engine_device *device);
 
 /* ---- Memory ---- */
@@ -65,7 +68,8 @@ void syncedmem_engine_device_destroy(struct engine_device *device);
 /* Blocks start at multiples of this. */
 enum { ENGINE_ALIGNMENT = 256 };
 
-/* A block, at an address that faults when the host touches it. Its bytes are arbitrary. size > 0. */
+/* A block, at an address that faults when the host touches it. Its bytes are arbitrary; size > 0.
+ */
 enum engine_result syncedmem_engine_alloc(struct engine_device *device, size_t size,
                                           void **out_address);
 
@@ -75,7 +79,7 @@ enum engine_result syncedmem_engine_free(struct engine_device *device, void *add
 /* Whether the address lies in the device's address range, in a live block or not. */
 bool syncedmem_engine_owns(const struct engine_device *device, const void *address);
 
-/* The live block that holds the address: its start and size. False where there is none. */
+/* The live block that holds the address: its start and size as asked for. False: there is none. */
 bool syncedmem_engine_locate(struct engine_device *device, const void *address, void **out_start,
                              size_t *out_size);
 
@@ -85,14 +89,20 @@ void *syncedmem_engine_translate(const struct engine_device *device, const void 
 uint64_t syncedmem_engine_memory_total(const struct engine_device *device);
 uint64_t syncedmem_engine_memory_free(struct engine_device *device);
 
-/* Registers host memory with the device (nothing moves), and takes that back by its address. */
+/*
+ * Registers host memory with the device (nothing moves), and takes that back by its address.
+ * A range that overlaps a registered one is refused; an address that is none is a bad one.
+ */
 enum engine_result syncedmem_engine_pin(struct engine_device *device, void *address, size_t size);
 enum engine_result syncedmem_engine_unpin(struct engine_device *device, void *address);
 uint64_t syncedmem_engine_pinned_bytes(struct engine_device *device);
 
 /* ---- Failures on demand ---- */
 
-/* The n-th next operation of that kind fails, once; 1 is the very next, 0 takes it back. */
+/*
+ * The n-th next operation of that kind fails, once; 1 is the very next, 0 takes it back. Copies
+ * and fills count at their submission, a list of regions as one, on the device of the stream.
+ */
 void syncedmem_engine_fail(struct engine_device *device, enum engine_failure what, uint64_t nth);
 
 /* ---- Streams ---- */
@@ -105,36 +115,42 @@ enum engine_result syncedmem_engine_stream_create(struct engine_device *device,
 enum engine_result syncedmem_engine_stream_default(struct engine_device *device,
                                                    struct engine_stream **out_stream);
 
-/* Does not wait: the worker ends by itself when the queue is empty. Not for the default stream. */
+/* Does not wait: the worker ends by itself when its work is done. Not for the default stream. */
 void syncedmem_engine_stream_release(struct engine_stream *stream);
 
-/* Blocks until all that was put on the stream before has ended. */
+/* Blocks until all that was put on the stream before has ended. ENGINE_OK: events tell failures. */
 enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream);
 
-/* ---- Work. Each returns at once; out_event may be NULL where nobody asks. ---- */
+/*
+ * ---- Work. Each returns at once; out_event may be NULL where nobody asks. ----
+ *
+ * Addresses in device memory are checked when it is submitted: each region lies inside one live
+ * block, or nothing is put on the stream. The start that offsets count from may lie elsewhere.
+ * Host addresses are not checked. Regions without length are left out.
+ */
 
 struct engine_region {
-    size_t to;     /* offset from the transfer's `to` */
-    size_t from;   /* offset from the transfer's `from` */
+    size_t to;   /* offset from the transfer's `to` */
+    size_t from; /* offset from the transfer's `from` */
     size_t length;
 };
 
 struct engine_copy {
     void *to;
     const void *from;
-    struct engine_device *to_device;   /* NULL: host memory */
-    struct engine_device *from_device; /* NULL: host memory */
+    struct engine_device *to_device;     /* NULL: host memory */
+    struct engine_device *from_device;   /* NULL: host memory */
     const struct engine_region *regions; /* copied by the call */
     size_t count;
 };
 
-/* One submission for all regions. Regions may overlap within one block as memmove allows, one by one. */
+/* One submission for all regions, one by one; in each the ranges may overlap as memmove allows. */
 enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
                                          const struct engine_copy *copy,
                                          struct engine_event **out_event);
 
 struct engine_fill {
-    void *to;                          /* in memory of the stream's device */
+    void *to;                            /* in memory of the stream's device */
     const struct engine_region *regions; /* `from` is not used */
     size_t count;
     uint8_t value;
@@ -146,7 +162,10 @@ enum engine_result syncedmem_engine_fill(struct engine_stream *stream,
 
 typedef void (*engine_kernel_fn)(void *arguments, void *const *addresses, size_t count);
 
-/* arguments_size > 0: the arguments are copied; 0: the pointer is passed on. NULL addresses stay NULL. */
+/*
+ * arguments_size > 0: the arguments are copied; 0: the pointer is passed on. The kernel gets the
+ * addresses translated; each lies inside a live block of the stream's device, or is NULL.
+ */
 enum engine_result syncedmem_engine_launch(struct engine_stream *stream, engine_kernel_fn kernel,
                                            const void *arguments, size_t arguments_size,
                                            const void *const *addresses, size_t count,

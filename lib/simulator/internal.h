@@ -28,7 +28,7 @@ struct engine_pin {
 
 struct engine_memory {
     /* These do not change in the life of the device, so that translation needs no lock. */
-    int file;                  /* the memfd behind both mappings */
+    int file; /* the memfd behind both mappings */
     size_t page;
     size_t capacity;           /* what blocks are cut from */
     size_t mapped;             /* the capacity in whole pages, at least one */
@@ -49,7 +49,8 @@ struct engine_memory {
 enum engine_result syncedmem_engine_memory_open(struct engine_memory *memory);
 void syncedmem_engine_memory_close(struct engine_memory *memory);
 
-/* Whether all of `length` bytes lie in one live block. `length` > 0; the address may be anything. */
+/* Whether all of `length` bytes lie in one live block. `length` > 0; the address may be anything.
+ */
 bool syncedmem_engine_holds(struct engine_device *device, const void *address, size_t length);
 
 /* Makes bytes of the usable mapping zero, and gives the whole pages among them back. */
@@ -62,8 +63,8 @@ struct engine_device {
     struct engine_settings settings;
     struct engine_memory memory;
     pthread_mutex_t lock;
-    uint64_t countdown[ENGINE_FAILURES]; /* the n-th from now fails; under the lock */
-    struct engine_stream *streams;       /* all that have not been joined; under the lock */
+    uint64_t countdown[ENGINE_FAILURES];  /* the n-th from now fails; under the lock */
+    struct engine_stream *streams;        /* all that have not been joined; under the lock */
     struct engine_stream *default_stream; /* one of them, or NULL; under the lock */
 };
 
@@ -99,7 +100,7 @@ enum { ENGINE_PATIENCE = 64 };
 struct engine_operation {
     struct engine_operation *next;
     enum engine_result (*run)(struct engine_operation *operation); /* in the worker */
-    uint64_t least_ns;          /* takes at least this long */
+    uint64_t least_ns;                                             /* takes at least this long */
     struct engine_event *event; /* owned, or NULL where nobody asks */
 };
 
@@ -110,8 +111,8 @@ struct engine_stream {
     atomic_bool ended; /* the last thing that the worker writes: it can be joined */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;  /* something was put on the queue, or `released` was set */
-    pthread_cond_t done;  /* `completed` has grown */
+    pthread_cond_t work; /* something was put on the queue, or `released` was set */
+    pthread_cond_t done; /* `completed` has grown */
     struct engine_operation *first;
     struct engine_operation **last; /* where the next one is hung up */
     atomic_bool empty;              /* as `first` says, for a look without the lock */

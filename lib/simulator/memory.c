@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    POISON = 0xCD,              /* what fresh blocks hold: no one may rely on zeros */
+    POISON = 0xCD,                /* what fresh blocks hold: no one may rely on zeros */
     POISONED_WHOLE = 1024 * 1024, /* up to this size everywhere, beyond it at both ends */
     POISONED_END = 64 * 1024,
-    GIVEN_BACK = 1024 * 1024    /* freed blocks from this size on return their pages */
+    GIVEN_BACK = 1024 * 1024 /* freed blocks from this size on return their pages */
 };
 
 /* ---- The file and its mappings ---- */
@@ -70,8 +70,7 @@ void syncedmem_engine_memory_close(struct engine_memory *memory)
     }
 }
 
-void syncedmem_engine_clear(const struct engine_memory *memory, unsigned char *bytes,
-                            size_t length)
+void syncedmem_engine_clear(const struct engine_memory *memory, unsigned char *bytes, size_t length)
 {
     size_t start = (size_t)(bytes - memory->usable);
     size_t end = start + length;
@@ -258,8 +257,7 @@ enum engine_result syncedmem_engine_free(struct engine_device *device, void *add
 {
     int kept = errno;
     pthread_mutex_lock(&device->lock);
-    enum engine_result result =
-        remove_block(&device->memory, offset_of(&device->memory, address));
+    enum engine_result result = remove_block(&device->memory, offset_of(&device->memory, address));
     pthread_mutex_unlock(&device->lock);
     errno = kept;
     return result;

@@ -275,10 +275,33 @@ void syncedmem_engine_streams_end(struct engine_device *device)
     join_all(device->streams);
 }
 
-enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream)
+/* ---- Waiting for a stream ---- */
+
+static uint64_t submitted(struct engine_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    uint64_t target = stream->submitted;
+    uint64_t count = stream->submitted;
+    pthread_mutex_unlock(&stream->lock);
+    return count;
+}
+
+static bool has_completed(struct engine_stream *stream, uint64_t count)
+{
+    pthread_mutex_lock(&stream->lock);
+    bool completed = stream->completed >= count;
+    pthread_mutex_unlock(&stream->lock);
+    return completed;
+}
+
+enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream)
+{
+    uint64_t target = submitted(stream);
+    for (int i = 0; i < ENGINE_PATIENCE; i++) {
+        if (has_completed(stream, target))
+            return ENGINE_OK;
+        sched_yield();
+    }
+    pthread_mutex_lock(&stream->lock);
     stream->waiting++;
     while (stream->completed < target)
         pthread_cond_wait(&stream->done, &stream->lock);
@@ -289,14 +312,6 @@ enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *str
 
 /* ---- Events of a stream ---- */
 
-static bool is_idle(struct engine_stream *stream)
-{
-    pthread_mutex_lock(&stream->lock);
-    bool idle = stream->completed == stream->submitted;
-    pthread_mutex_unlock(&stream->lock);
-    return idle;
-}
-
 static enum engine_result run_nothing(struct engine_operation *operation)
 {
     (void)operation;
@@ -306,12 +321,11 @@ static enum engine_result run_nothing(struct engine_operation *operation)
 static enum engine_result record(struct engine_stream *stream, struct engine_event **out_event)
 {
     /* Nothing to come after: spares the worker being woken. */
-    if (is_idle(stream)) {
+    if (has_completed(stream, submitted(stream))) {
         *out_event = syncedmem_engine_event_create(ENGINE_OK);
         return *out_event != NULL ? ENGINE_OK : ENGINE_HOST_MEMORY;
     }
-    struct engine_operation *operation =
-        syncedmem_engine_operation_create(sizeof *operation, true);
+    struct engine_operation *operation = syncedmem_engine_operation_create(sizeof *operation, true);
     if (operation == NULL)
         return ENGINE_HOST_MEMORY;
     operation->run = run_nothing;

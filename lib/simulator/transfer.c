@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    GARBAGE = 0xEE,               /* what a copy that fails when it runs leaves behind */
+    GARBAGE = 0xEE,                 /* what a copy that fails when it runs leaves behind */
     SPARSE_FROM = 64 * 1024 * 1024, /* smaller submissions are not worth the looking */
     CHUNK = 1024 * 1024
 };
@@ -84,11 +84,11 @@ static bool source_is_zero(const struct transfer *transfer, const unsigned char 
 }
 
 /*
- * Length of the leading chunks that are alike, all zero or all not. The first chunk is shorter,
- * so that the others start at whole chunks of device memory, and so at whole pages.
+ * Length of the leading chunks that are alike, all zero or all not. The first one is shorter,
+ * so that the others start at whole chunks of device memory.
  */
-static size_t leading_run(const struct transfer *transfer, const unsigned char *from,
-                          size_t first, size_t length, bool *out_zero)
+static size_t leading_run(const struct transfer *transfer, const unsigned char *from, size_t first,
+                          size_t length, bool *out_zero)
 {
     size_t end = smaller(first, length);
     *out_zero = source_is_zero(transfer, from, end);
@@ -123,12 +123,20 @@ static void clear(const struct engine_device *device, unsigned char *to, size_t 
         clear_host(to, length);
 }
 
+static size_t offset_in(const struct engine_device *device, const unsigned char *bytes)
+{
+    return (size_t)(bytes - device->memory.usable);
+}
+
+/*
+ * Chunks are whole pages of the source where that is device memory: else copying one would
+ * allocate the page where the next begins, and so make that one look like data as well.
+ */
 static size_t bytes_to_chunk(const struct transfer *transfer, const unsigned char *to,
                              const unsigned char *from)
 {
-    size_t offset = transfer->to_device != NULL
-                        ? (size_t)(to - transfer->to_device->memory.usable)
-                        : (size_t)(from - transfer->from_device->memory.usable);
+    size_t offset = transfer->from_device != NULL ? offset_in(transfer->from_device, from)
+                                                  : offset_in(transfer->to_device, to);
     return CHUNK - offset % CHUNK;
 }
 
