@@ -219,8 +219,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_device_number(syncedmem_place *place,
  *
  * What syncedmem_device_set_current() chose on this thread; else the device named
  * by the environment variable SYNCEDMEM_DEVICE; else the first GPU. Simulated
- * devices are never chosen on the library's own account. NO_DEVICE where there is none; the last
- * error then says why. Only the first device touch of a buffer without a home asks
+ * devices are never chosen on the library's own account. NO_DEVICE where there is none (the last
+ * error says why), NOT_FOUND where SYNCEDMEM_DEVICE names none. Only the first device touch of a buffer without a home asks
  * for it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_device_current(syncedmem_place **out_place);

@@ -47,7 +47,7 @@ syncedmem_status_t syncedmem_sim_alloc(syncedmem_place *place, size_t size, void
         return status;
     if (size == 0)
         return syncedmem_error(SYNCEDMEM_OUT_OF_RANGE, "a block needs at least one byte");
-    return place->backend->alloc(place->device, size, out_pointer);
+    return syncedmem_sim_backend_alloc(place->device, size, out_pointer);
 }
 
 syncedmem_status_t syncedmem_sim_free(syncedmem_place *place, void *pointer)

@@ -47,7 +47,7 @@ enum memory_kind {
 struct memory_facts {
     enum memory_kind kind;
     struct backend_device *device; /* whose it is */
-    size_t available;              /* bytes from the address to the end of its block */
+    size_t available;              /* bytes from the address to the end of its block; 0: none there */
 };
 
 struct backend {
@@ -91,13 +91,16 @@ struct backend {
     syncedmem_status_t (*stream_wait_event)(struct backend_stream *stream,
                                             struct backend_event *event);
 
-    /* ---- Work: put on the stream, with an event that ends with it. A whole list of
-     * regions is one submission. */
+    /* ---- Work on a stream. A whole list of regions is one submission; within one memory they may
+     * overlap, one by one, as memmove allows. */
+    /* Returns at once, with an event that ends with the copy. */
     syncedmem_status_t (*copy)(struct backend_stream *stream, const struct transfer *transfer,
                                struct backend_event **out_event);
-    syncedmem_status_t (*fill)(struct backend_stream *stream, void *memory,
-                               const struct region *regions, size_t count, uint8_t value,
-                               struct backend_event **out_event);
+    /* Return when it is done, after all that was on the stream before. */
+    syncedmem_status_t (*copy_wait)(struct backend_stream *stream,
+                                    const struct transfer *transfer);
+    syncedmem_status_t (*fill_wait)(struct backend_stream *stream, void *memory,
+                                    const struct region *regions, size_t count, uint8_t value);
     /* An event for all that is on the stream so far. */
     syncedmem_status_t (*record)(struct backend_stream *stream, struct backend_event **out_event);
 

@@ -46,6 +46,9 @@ static syncedmem_status_t check_device_memory(const struct root *root,
     if (facts.kind != MEMORY_DEVICE || facts.device != place->device)
         return syncedmem_error(SYNCEDMEM_WRONG_MEMORY, "%p is not memory of %s", memory,
                                place->name);
+    if (facts.available == 0)
+        return syncedmem_error(SYNCEDMEM_WRONG_MEMORY, "%p lies in no live block of %s", memory,
+                               place->name);
     if (facts.available < root->size)
         return syncedmem_error(SYNCEDMEM_OUT_OF_RANGE,
                                "%zu bytes of the block at %p are too few for a buffer of %zu",

@@ -46,7 +46,7 @@ static uint64_t bytes_of(const struct region *regions, size_t count)
     return bytes;
 }
 
-/* ---- Copies ---- */
+/* ---- Streams ---- */
 
 static syncedmem_status_t choose_stream(const syncedmem_place *place, struct stream_choice choice,
                                         struct backend_stream **out_stream)
@@ -84,87 +84,95 @@ syncedmem_status_t syncedmem_transfer_order(const struct root *root, unsigned sl
     return order_after_default(&root->body->copies.slots[slot], stream);
 }
 
-static void count_transfer(struct root *root, const struct work *work)
+/* ---- Lists of regions: a work that may become a transfer under way ---- */
+
+static syncedmem_status_t alloc_list(unsigned slot, unsigned source, size_t count,
+                                     struct work **out_list)
+{
+    struct work *list = syncedmem_work_alloc(count);
+    *out_list = list;
+    if (!list)
+        return syncedmem_error_no_host_memory("the list of a transfer",
+                                              count * sizeof(struct region));
+    list->reads = (int)source;
+    list->writes = (int)slot;
+    list->count = count;
+    return SYNCEDMEM_OK;
+}
+
+static void count_transfer(struct root *root, const struct work *list)
 {
     struct counters *counters = &root->body->counters;
-    const bool to_host = work->writes == HOST_SLOT;
+    const uint64_t bytes = bytes_of(list->regions, list->count);
+    const bool to_host = list->writes == HOST_SLOT;
     syncedmem_count(counters, SYNCEDMEM_STAT_TRANSFERS, 1);
     syncedmem_count(counters,
                     to_host ? SYNCEDMEM_STAT_TRANSFERS_TO_HOST : SYNCEDMEM_STAT_TRANSFERS_TO_DEVICE,
                     1);
-    syncedmem_count(counters, to_host ? SYNCEDMEM_STAT_BYTES_TO_HOST : SYNCEDMEM_STAT_BYTES_TO_DEVICE,
-                    bytes_of(work->regions, work->count));
+    syncedmem_count(counters,
+                    to_host ? SYNCEDMEM_STAT_BYTES_TO_HOST : SYNCEDMEM_STAT_BYTES_TO_DEVICE, bytes);
 }
 
-static syncedmem_status_t submit_copy(struct root *root, struct work *work,
-                                      struct stream_choice choice)
+/* What a list says, for a backend; and the stream that does it. */
+struct job {
+    const struct backend *backend;
+    struct backend_stream *stream;
+    struct transfer transfer;
+};
+
+static syncedmem_status_t make_job(const struct root *root, const struct work *list,
+                                   struct stream_choice choice, struct job *job)
 {
-    const struct copy *to = &root->body->copies.slots[work->writes];
-    const struct copy *from = &root->body->copies.slots[work->reads];
+    const struct copy *to = &root->body->copies.slots[list->writes];
+    const struct copy *from = &root->body->copies.slots[list->reads];
     /* The device that does the work: the one that receives, else the one that gives. */
-    const struct copy *working = work->writes == HOST_SLOT ? from : to;
-    const struct transfer transfer = {
+    const struct copy *working = list->writes == HOST_SLOT ? from : to;
+    job->backend = working->place->backend;
+    job->transfer = (struct transfer){
         .to = to->memory,
         .from = from->memory,
         .to_device = to->place->device,
         .from_device = from->place->device,
-        .regions = work->regions,
-        .count = work->count,
+        .regions = list->regions,
+        .count = list->count,
     };
-    struct backend_stream *stream;
-    work->backend = working->place->backend;
-    syncedmem_status_t status = choose_stream(working->place, choice, &stream);
+    const syncedmem_status_t status = choose_stream(working->place, choice, &job->stream);
+    return status == SYNCEDMEM_OK ? order_after_default(working, job->stream) : status;
+}
+
+/* ---- Copies. Each takes the list over ---- */
+
+static syncedmem_status_t copy_and_wait(struct root *root, struct work *list,
+                                        struct stream_choice choice)
+{
+    struct job job;
+    syncedmem_status_t status = make_job(root, list, choice, &job);
     if (status == SYNCEDMEM_OK)
-        status = order_after_default(working, stream);
+        status = job.backend->copy_wait(job.stream, &job.transfer);
     if (status == SYNCEDMEM_OK)
-        status = work->backend->copy(stream, &transfer, &work->event);
+        count_transfer(root, list);
+    syncedmem_work_discard(list);
     return status;
 }
 
-/* The work owns its list of regions; it is listed at the root, or gone. */
-static syncedmem_status_t start_work(struct root *root, struct work *work,
-                                     struct stream_choice choice)
+static syncedmem_status_t copy_and_go_on(struct root *root, struct work *list,
+                                         struct stream_choice choice)
 {
-    const struct region *last = &work->regions[work->count - 1];
-    work->from = work->regions[0].from;
-    work->to = last->from + last->length;
-    const syncedmem_status_t status = submit_copy(root, work, choice);
+    struct job job;
+    syncedmem_status_t status = make_job(root, list, choice, &job);
+    if (status == SYNCEDMEM_OK)
+        status = job.backend->copy(job.stream, &job.transfer, &list->event);
     if (status != SYNCEDMEM_OK) {
-        syncedmem_work_discard(work);
+        syncedmem_work_discard(list);
         return status;
     }
-    count_transfer(root, work);
-    syncedmem_work_add(root, work);
+    const struct region *last = &list->regions[list->count - 1];
+    list->backend = job.backend;
+    list->from = list->regions[0].to;
+    list->to = last->to + last->length;
+    count_transfer(root, list);
+    syncedmem_work_add(root, list);
     return SYNCEDMEM_OK;
-}
-
-static syncedmem_status_t alloc_work(unsigned slot, unsigned source, size_t count,
-                                     struct work **out_work)
-{
-    struct work *work = syncedmem_work_alloc(count);
-    *out_work = work;
-    if (!work)
-        return syncedmem_error_no_host_memory("the list of a transfer",
-                                              count * sizeof(struct region));
-    work->reads = (int)source;
-    work->writes = (int)slot;
-    work->count = count;
-    return SYNCEDMEM_OK;
-}
-
-/* All parts that come from one slot are one submission. */
-static syncedmem_status_t start_from(struct root *root, unsigned slot, unsigned source, size_t from,
-                                     size_t to, struct stream_choice choice)
-{
-    const size_t count = list_regions(root, slot, (int)source, from, to, NULL);
-    if (count == 0)
-        return SYNCEDMEM_OK;
-    struct work *work;
-    const syncedmem_status_t status = alloc_work(slot, source, count, &work);
-    if (status != SYNCEDMEM_OK)
-        return status;
-    list_regions(root, slot, (int)source, from, to, work->regions);
-    return start_work(root, work, choice);
 }
 
 /* ---- Fills ---- */
@@ -180,15 +188,10 @@ static syncedmem_status_t fill_device(const struct copy *copy, const struct regi
 {
     const struct backend *backend = copy->place->backend;
     struct backend_stream *stream;
-    struct backend_event *event;
-    syncedmem_status_t status = backend->stream_default(copy->place->device, &stream);
-    if (status == SYNCEDMEM_OK)
-        status = backend->fill(stream, copy->memory, regions, count, value, &event);
+    const syncedmem_status_t status = backend->stream_default(copy->place->device, &stream);
     if (status != SYNCEDMEM_OK)
         return status;
-    status = backend->event_wait(event);
-    backend->event_release(event);
-    return status;
+    return backend->fill_wait(stream, copy->memory, regions, count, value);
 }
 
 static syncedmem_status_t fill_regions(struct root *root, unsigned slot,
@@ -208,100 +211,90 @@ syncedmem_status_t syncedmem_transfer_fill(struct root *root, unsigned slot, siz
     return fill_regions(root, slot, &region, 1, value);
 }
 
-static syncedmem_status_t zero_regions(struct root *root, unsigned slot,
-                                       const struct region *regions, size_t count)
+/* Waited for even where copies are not: what is fresh is nowhere else, so nothing could make up
+ * for a later failure. */
+static syncedmem_status_t zero_regions(struct root *root, struct work *list)
 {
-    const syncedmem_status_t status = fill_regions(root, slot, regions, count, 0);
+    const syncedmem_status_t status =
+        fill_regions(root, (unsigned)list->writes, list->regions, list->count, 0);
     if (status == SYNCEDMEM_OK)
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_BYTES_ZEROED,
-                        bytes_of(regions, count));
-    return status;
-}
-
-/* Waited for at once: what is fresh is nowhere else, so nothing could make up for a later failure. */
-static syncedmem_status_t zero_fresh(struct root *root, unsigned slot, size_t from, size_t to)
-{
-    const size_t count = list_regions(root, slot, (int)slot, from, to, NULL);
-    if (count == 0)
-        return SYNCEDMEM_OK;
-    struct work *list;
-    syncedmem_status_t status = alloc_work(slot, slot, count, &list);
-    if (status != SYNCEDMEM_OK)
-        return status;
-    list_regions(root, slot, (int)slot, from, to, list->regions);
-    status = zero_regions(root, slot, list->regions, count);
+                        bytes_of(list->regions, list->count));
     syncedmem_work_discard(list);
     return status;
 }
 
 /* ---- All of it ---- */
 
+struct task {
+    unsigned slot;
+    size_t from;
+    size_t to;
+    struct stream_choice choice;
+    bool wait;
+};
+
+/* All parts that come from one slot are one submission; the slot itself is the origin of zeros. */
+static syncedmem_status_t bring_from(struct root *root, const struct task *task, unsigned source)
+{
+    const size_t count =
+        list_regions(root, task->slot, (int)source, task->from, task->to, NULL);
+    if (count == 0)
+        return SYNCEDMEM_OK;
+    struct work *list;
+    const syncedmem_status_t status = alloc_list(task->slot, source, count, &list);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    list_regions(root, task->slot, (int)source, task->from, task->to, list->regions);
+    if (source == task->slot)
+        return zero_regions(root, list);
+    return task->wait ? copy_and_wait(root, list, task->choice)
+                      : copy_and_go_on(root, list, task->choice);
+}
+
 /* Bytes that arrive overwrite the slot's, whose users have to be done; and their sources have to
  * be there. */
-static syncedmem_status_t settle_before(struct root *root, unsigned slot, size_t from, size_t to)
+static syncedmem_status_t settle_before(struct root *root, const struct task *task)
 {
-    syncedmem_status_t status = syncedmem_work_settle(root, slot, from, to, true);
+    syncedmem_status_t status = syncedmem_work_settle(root, task->slot, task->from, task->to, true);
     for (unsigned other = 0; status == SYNCEDMEM_OK && other < root->body->copies.count; other++)
-        if (other != slot)
-            status = syncedmem_work_settle(root, other, from, to, false);
+        if (other != task->slot)
+            status = syncedmem_work_settle(root, other, task->from, task->to, false);
     return status;
 }
 
-static syncedmem_status_t start_all(struct root *root, unsigned slot, size_t from, size_t to,
-                                    struct stream_choice choice)
+static syncedmem_status_t carry_out(struct root *root, const struct task *task)
 {
+    syncedmem_status_t status = settle_before(root, task);
     if (root->size == 0)
-        return SYNCEDMEM_OK;
-    syncedmem_status_t status = zero_fresh(root, slot, from, to);
+        return status;
     for (unsigned source = 0; status == SYNCEDMEM_OK && source < root->body->copies.count; source++)
-        if (source != slot)
-            status = start_from(root, slot, source, from, to, choice);
+        status = bring_from(root, task, source);
     return status;
 }
 
 syncedmem_status_t syncedmem_transfer_start(struct root *root, unsigned slot, size_t from,
                                             size_t to, struct stream_choice choice)
 {
-    const syncedmem_status_t status = settle_before(root, slot, from, to);
-    return status == SYNCEDMEM_OK ? start_all(root, slot, from, to, choice) : status;
-}
-
-/* What this call started is not a wait of its own in the statistics. */
-static void mark_waited_for(struct root *root, const struct work *before)
-{
-    for (struct work *work = root->body->works; work != before; work = work->next)
-        work->waited_for = true;
+    return carry_out(root, &(struct task){slot, from, to, choice, false});
 }
 
 syncedmem_status_t syncedmem_transfer_in(struct root *root, unsigned slot, size_t from, size_t to,
                                          struct stream_choice choice)
 {
-    syncedmem_status_t status = settle_before(root, slot, from, to);
-    if (status != SYNCEDMEM_OK)
-        return status;
-    const struct work *before = root->body->works;
-    status = start_all(root, slot, from, to, choice);
-    mark_waited_for(root, before);
-    const syncedmem_status_t arrival = syncedmem_work_settle(root, slot, from, to, true);
-    return status == SYNCEDMEM_OK ? arrival : status;
+    return carry_out(root, &(struct task){slot, from, to, choice, true});
 }
 
 syncedmem_status_t syncedmem_transfer_regions(struct root *root, unsigned slot, unsigned source,
                                               const struct region *regions, size_t count)
 {
-    if (source == slot)
-        return zero_regions(root, slot, regions, count);
-    struct work *work;
-    syncedmem_status_t status = alloc_work(slot, source, count, &work);
+    struct work *list;
+    const syncedmem_status_t status = alloc_list(slot, source, count, &list);
     if (status != SYNCEDMEM_OK)
         return status;
-    memcpy(work->regions, regions, count * sizeof *regions);
-    work->waited_for = true;
-    status = start_work(root, work, (struct stream_choice){0});
-    if (status != SYNCEDMEM_OK)
-        return status;
-    return syncedmem_work_settle(root, slot, regions[0].from,
-                                 regions[count - 1].from + regions[count - 1].length, true);
+    memcpy(list->regions, regions, count * sizeof *regions);
+    return source == slot ? zero_regions(root, list)
+                          : copy_and_wait(root, list, (struct stream_choice){0});
 }
 
 /* ---- Within a place ---- */
@@ -310,15 +303,8 @@ static syncedmem_status_t copy_on_device(const syncedmem_place *place,
                                          const struct transfer *transfer)
 {
     struct backend_stream *stream;
-    struct backend_event *event;
-    syncedmem_status_t status = place->backend->stream_default(place->device, &stream);
-    if (status == SYNCEDMEM_OK)
-        status = place->backend->copy(stream, transfer, &event);
-    if (status != SYNCEDMEM_OK)
-        return status;
-    status = place->backend->event_wait(event);
-    place->backend->event_release(event);
-    return status;
+    const syncedmem_status_t status = place->backend->stream_default(place->device, &stream);
+    return status == SYNCEDMEM_OK ? place->backend->copy_wait(stream, transfer) : status;
 }
 
 syncedmem_status_t syncedmem_transfer_within(const syncedmem_place *place, void *to,

@@ -101,8 +101,7 @@ static syncedmem_status_t wait_for(struct root *root, const struct work *work)
     syncedmem_status_t outcome;
     if (work->backend->event_done(work->event, &outcome))
         return outcome;
-    if (!work->waited_for)
-        syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_WAITS, 1);
+    syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_WAITS, 1);
     return work->backend->event_wait(work->event);
 }
 

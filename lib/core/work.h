@@ -25,7 +25,6 @@ struct work {
     int writes;          /* slot, or NO_SLOT */
     size_t from;         /* a range that holds all of it */
     size_t to;
-    bool waited_for;     /* by the call that started it: not a wait of its own */
     size_t count;        /* regions whose bytes arrive at `writes` */
     struct region regions[];
 };

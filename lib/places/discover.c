@@ -23,11 +23,21 @@ void syncedmem_discover_all(void)
             open_and_list(i); /* a backend that cannot be used keeps its reason */
 }
 
-/* Whether the name is the backend's, a colon and something. */
-static bool names_backend(const char *name, const struct backend *backend)
+/* Whether the name is a backend's, a colon and a number as the library writes it. */
+static bool is_device_name(const char *name, size_t *out_length)
 {
-    const size_t length = strlen(backend->name);
-    return strncmp(name, backend->name, length) == 0 && name[length] == ':';
+    const char *colon = strchr(name, ':');
+    if (!colon)
+        return false;
+    *out_length = (size_t)(colon - name);
+    const char *number = colon + 1;
+    const size_t digits = strspn(number, "0123456789");
+    return digits > 0 && number[digits] == '\0' && (number[0] != '0' || digits == 1);
+}
+
+static bool names_backend(const char *name, size_t length, const struct backend *backend)
+{
+    return strlen(backend->name) == length && memcmp(name, backend->name, length) == 0;
 }
 
 static syncedmem_status_t find_in_backend(size_t index, const char *name,
@@ -50,27 +60,32 @@ syncedmem_status_t syncedmem_discover_name(const char *name, syncedmem_place **o
         *out_place = syncedmem_host();
         return SYNCEDMEM_OK;
     }
+    size_t length;
+    if (!is_device_name(name, &length))
+        return syncedmem_error(SYNCEDMEM_NOT_FOUND,
+                               "no place is named \"%.40s\": names are host, or a backend and a "
+                               "number, such as sim:0",
+                               name);
     const struct backend *backend;
     for (size_t i = 0; (backend = syncedmem_backend_at(i)) != NULL; i++)
-        if (names_backend(name, backend))
+        if (names_backend(name, length, backend))
             return find_in_backend(i, name, out_place);
-    return syncedmem_error(SYNCEDMEM_NOT_FOUND,
-                           "no place is named \"%.40s\": names are host, or a backend and a "
-                           "number, such as sim:0",
-                           name);
+    return syncedmem_error(SYNCEDMEM_NOT_FOUND, "no place is named \"%.40s\": this build has no "
+                           "backend %.*s", name, length < 40 ? (int)length : 40, name);
 }
 
-/* SYNCEDMEM_DEVICE=none: no device unless a call names one. */
+/* SYNCEDMEM_DEVICE=none: no device unless a call names one. A name that is none is NOT_FOUND, so that a
+ * mistyped one is not taken for a machine without a device. */
 static syncedmem_status_t device_of_environment(const char *name, syncedmem_place **out_place)
 {
     if (strcmp(name, "none") == 0)
         return syncedmem_error(SYNCEDMEM_NO_DEVICE, "SYNCEDMEM_DEVICE is none");
-    syncedmem_status_t status = syncedmem_discover_name(name, out_place);
-    if (status == SYNCEDMEM_OK && place_is_host(*out_place))
-        status = syncedmem_error(SYNCEDMEM_NO_DEVICE, "SYNCEDMEM_DEVICE is the host");
+    const syncedmem_status_t status = syncedmem_discover_name(name, out_place);
     if (status == SYNCEDMEM_NOT_FOUND)
-        status = syncedmem_error(SYNCEDMEM_NO_DEVICE,
-                                 "SYNCEDMEM_DEVICE is \"%.40s\", which names no device", name);
+        return syncedmem_error(status, "SYNCEDMEM_DEVICE is \"%.40s\", which names no device", name);
+    if (status == SYNCEDMEM_OK && place_is_host(*out_place))
+        return syncedmem_error(SYNCEDMEM_NOT_FOUND,
+                               "SYNCEDMEM_DEVICE is the host, which is no device");
     return status;
 }
 

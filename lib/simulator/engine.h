@@ -149,6 +149,10 @@ enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
                                          const struct engine_copy *copy,
                                          struct engine_event **out_event);
 
+/* The same, and returns when it is done: on an idle stream the calling thread does it. */
+enum engine_result syncedmem_engine_copy_wait(struct engine_stream *stream,
+                                              const struct engine_copy *copy);
+
 struct engine_fill {
     void *to;                            /* in memory of the stream's device */
     const struct engine_region *regions; /* `from` is not used */
@@ -159,6 +163,9 @@ struct engine_fill {
 enum engine_result syncedmem_engine_fill(struct engine_stream *stream,
                                          const struct engine_fill *fill,
                                          struct engine_event **out_event);
+
+enum engine_result syncedmem_engine_fill_wait(struct engine_stream *stream,
+                                              const struct engine_fill *fill);
 
 typedef void (*engine_kernel_fn)(void *arguments, void *const *addresses, size_t count);
 

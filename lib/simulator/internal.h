@@ -120,6 +120,7 @@ struct engine_stream {
     uint64_t completed;             /* how many of them have ended */
     unsigned waiting;               /* how many threads wait for `done` */
     bool released;                  /* no more will come */
+    bool lent;                      /* a caller does an operation itself: the worker waits */
 };
 
 /* A block of `size` bytes that begins with an operation, and its event where one is asked for. */
@@ -131,6 +132,10 @@ void syncedmem_engine_operation_discard(struct engine_operation *operation);
 /* Puts it on the queue, which owns it from then on, and hands its event to the caller. */
 void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_operation *operation,
                                  struct engine_event **out_event);
+
+/* Does it in this thread where the stream is idle, else puts it there and waits. Owns it. */
+enum engine_result syncedmem_engine_stream_do(struct engine_stream *stream,
+                                              struct engine_operation *operation);
 
 /* Ends all streams of a device when their work is done, and waits for that. */
 void syncedmem_engine_streams_end(struct engine_device *device);

@@ -59,10 +59,14 @@ static enum engine_result run_at_least(struct engine_operation *operation)
     return result;
 }
 
+static enum engine_result run_in_time(struct engine_operation *operation)
+{
+    return operation->least_ns == 0 ? operation->run(operation) : run_at_least(operation);
+}
+
 static void run(struct engine_operation *operation)
 {
-    enum engine_result result =
-        operation->least_ns == 0 ? operation->run(operation) : run_at_least(operation);
+    enum engine_result result = run_in_time(operation);
     if (operation->event != NULL)
         syncedmem_engine_event_finish(operation->event, result);
     syncedmem_engine_operation_discard(operation);
@@ -90,7 +94,7 @@ void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_ope
 /* The next operation; NULL when there will be none. The stream's lock is held. */
 static struct engine_operation *take(struct engine_stream *stream)
 {
-    while (stream->first == NULL && !stream->released)
+    while (stream->lent || (stream->first == NULL && !stream->released))
         pthread_cond_wait(&stream->work, &stream->lock);
     struct engine_operation *operation = stream->first;
     if (operation == NULL)
@@ -273,6 +277,59 @@ void syncedmem_engine_streams_end(struct engine_device *device)
     for (struct engine_stream *stream = device->streams; stream != NULL; stream = stream->next)
         let_end(stream);
     join_all(device->streams);
+}
+
+/* ---- Work done by the caller ---- */
+
+/* Only an idle stream: what is on a queue comes first. */
+static bool borrow(struct engine_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    bool idle = stream->completed == stream->submitted;
+    if (idle) {
+        stream->submitted++;
+        stream->lent = true;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return idle;
+}
+
+static void give_back(struct engine_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->completed++;
+    stream->lent = false;
+    if (stream->first != NULL || stream->released)
+        pthread_cond_signal(&stream->work);
+    if (stream->waiting != 0)
+        pthread_cond_broadcast(&stream->done);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+static enum engine_result put_and_wait(struct engine_stream *stream,
+                                       struct engine_operation *operation)
+{
+    struct engine_event *event;
+    operation->event = syncedmem_engine_event_create(ENGINE_PENDING);
+    if (operation->event == NULL) {
+        syncedmem_engine_operation_discard(operation);
+        return ENGINE_HOST_MEMORY;
+    }
+    syncedmem_engine_stream_put(stream, operation, &event);
+    enum engine_result result = syncedmem_engine_event_wait(event);
+    syncedmem_engine_event_release(event);
+    return result;
+}
+
+enum engine_result syncedmem_engine_stream_do(struct engine_stream *stream,
+                                              struct engine_operation *operation)
+{
+    if (!borrow(stream))
+        return put_and_wait(stream, operation);
+    enum engine_result result = run_in_time(operation);
+    give_back(stream);
+    syncedmem_engine_operation_discard(operation);
+    return result;
 }
 
 /* ---- Waiting for a stream ---- */

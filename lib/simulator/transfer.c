@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 enum {
-    GARBAGE = 0xEE,                 /* what a copy that fails when it runs leaves behind */
     SPARSE_FROM = 64 * 1024 * 1024, /* smaller submissions are not worth the looking */
     CHUNK = 1024 * 1024
 };
@@ -186,16 +185,18 @@ static void fill_region(const struct transfer *transfer, const struct engine_reg
         memset(to, transfer->value, region->length);
 }
 
-static void spoil_region(const struct transfer *transfer, const struct engine_region *region)
+/* A copy that fails when it runs: half of the bytes are new, and half are old. */
+static void run_half(const struct transfer *transfer, const struct engine_region *region)
 {
-    unsigned char *to = usable(transfer->to_device, transfer->to, region->to);
-    memset(to, GARBAGE, region->length / 2 + region->length % 2);
+    const struct engine_region half = {
+        .to = region->to, .from = region->from, .length = region->length - region->length / 2};
+    transfer->run_region(transfer, &half);
 }
 
 static enum engine_result run_transfer(struct engine_operation *operation)
 {
     struct transfer *transfer = (struct transfer *)operation;
-    region_fn run_region = transfer->fails ? spoil_region : transfer->run_region;
+    region_fn run_region = transfer->fails ? run_half : transfer->run_region;
     for (size_t i = 0; i < transfer->count; i++)
         if (transfer->regions[i].length != 0)
             run_region(transfer, &transfer->regions[i]);
@@ -273,9 +274,15 @@ static struct transfer *transfer_create(const struct engine_region *regions, siz
     return transfer;
 }
 
+/* How a transfer is asked for: to be waited for, or with an event for whoever asks. */
+struct manner {
+    bool wait;
+    struct engine_event **out_event;
+};
+
 /* Counts it for both kinds of failure, then puts it on the stream unless it is refused. */
 static enum engine_result submit(struct engine_stream *stream, struct transfer *transfer,
-                                 struct engine_event **out_event)
+                                 struct manner manner)
 {
     bool refused = syncedmem_engine_failure_due(stream->device, ENGINE_FAIL_COPY);
     transfer->fails = syncedmem_engine_failure_due(stream->device, ENGINE_FAIL_COPY_LATE);
@@ -283,16 +290,18 @@ static enum engine_result submit(struct engine_stream *stream, struct transfer *
         syncedmem_engine_operation_discard(&transfer->operation);
         return ENGINE_REFUSED;
     }
-    syncedmem_engine_stream_put(stream, &transfer->operation, out_event);
+    if (manner.wait)
+        return syncedmem_engine_stream_do(stream, &transfer->operation);
+    syncedmem_engine_stream_put(stream, &transfer->operation, manner.out_event);
     return ENGINE_OK;
 }
 
 static enum engine_result copy(struct engine_stream *stream, const struct engine_copy *wish,
-                               struct engine_event **out_event)
+                               struct manner manner)
 {
     if (!copy_valid(wish))
         return ENGINE_BAD_ADDRESS;
-    struct transfer *transfer = transfer_create(wish->regions, wish->count, out_event != NULL);
+    struct transfer *transfer = transfer_create(wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     uint64_t bytes = total_bytes(wish->regions, wish->count);
@@ -304,16 +313,16 @@ static enum engine_result copy(struct engine_stream *stream, const struct engine
     transfer->to = wish->to;
     transfer->from = wish->from;
     transfer->sparse = bytes >= SPARSE_FROM && !on_host;
-    return submit(stream, transfer, out_event);
+    return submit(stream, transfer, manner);
 }
 
 static enum engine_result fill(struct engine_stream *stream, const struct engine_fill *wish,
-                               struct engine_event **out_event)
+                               struct manner manner)
 {
     struct engine_device *device = stream->device;
     if (!fill_valid(device, wish))
         return ENGINE_BAD_ADDRESS;
-    struct transfer *transfer = transfer_create(wish->regions, wish->count, out_event != NULL);
+    struct transfer *transfer = transfer_create(wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     transfer->operation.least_ns = device->settings.latency_ns;
@@ -322,7 +331,7 @@ static enum engine_result fill(struct engine_stream *stream, const struct engine
     transfer->to = wish->to;
     transfer->sparse = total_bytes(wish->regions, wish->count) >= SPARSE_FROM;
     transfer->value = wish->value;
-    return submit(stream, transfer, out_event);
+    return submit(stream, transfer, manner);
 }
 
 enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
@@ -332,7 +341,16 @@ enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
     int kept = errno;
     if (out_event != NULL)
         *out_event = NULL;
-    enum engine_result result = copy(stream, wish, out_event);
+    enum engine_result result = copy(stream, wish, (struct manner){.out_event = out_event});
+    errno = kept;
+    return result;
+}
+
+enum engine_result syncedmem_engine_copy_wait(struct engine_stream *stream,
+                                              const struct engine_copy *wish)
+{
+    int kept = errno;
+    enum engine_result result = copy(stream, wish, (struct manner){.wait = true});
     errno = kept;
     return result;
 }
@@ -344,7 +362,16 @@ enum engine_result syncedmem_engine_fill(struct engine_stream *stream,
     int kept = errno;
     if (out_event != NULL)
         *out_event = NULL;
-    enum engine_result result = fill(stream, wish, out_event);
+    enum engine_result result = fill(stream, wish, (struct manner){.out_event = out_event});
+    errno = kept;
+    return result;
+}
+
+enum engine_result syncedmem_engine_fill_wait(struct engine_stream *stream,
+                                              const struct engine_fill *wish)
+{
+    int kept = errno;
+    enum engine_result result = fill(stream, wish, (struct manner){.wait = true});
     errno = kept;
     return result;
 }

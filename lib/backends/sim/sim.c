@@ -308,10 +308,9 @@ static struct engine_device *engine_of_side(const struct backend_device *device)
     return device ? engine_if_made(device) : NULL;
 }
 
-static syncedmem_status_t sim_copy(struct backend_stream *stream, const struct transfer *transfer,
-                                   struct backend_event **out_event)
+static struct engine_copy to_engine_copy(const struct transfer *transfer)
 {
-    const struct engine_copy copy = {
+    return (struct engine_copy){
         .to = transfer->to,
         .from = transfer->from,
         .to_device = engine_of_side(transfer->to_device),
@@ -319,6 +318,12 @@ static syncedmem_status_t sim_copy(struct backend_stream *stream, const struct t
         .regions = to_engine_regions(transfer->regions),
         .count = transfer->count,
     };
+}
+
+static syncedmem_status_t sim_copy(struct backend_stream *stream, const struct transfer *transfer,
+                                   struct backend_event **out_event)
+{
+    const struct engine_copy copy = to_engine_copy(transfer);
     struct engine_event *event = NULL;
     const enum engine_result result =
         syncedmem_engine_copy(to_engine_stream(stream), &copy, &event);
@@ -326,17 +331,19 @@ static syncedmem_status_t sim_copy(struct backend_stream *stream, const struct t
     return report(result, NULL, "a copy");
 }
 
-static syncedmem_status_t sim_fill(struct backend_stream *stream, void *memory,
-                                   const struct region *regions, size_t count, uint8_t value,
-                                   struct backend_event **out_event)
+static syncedmem_status_t sim_copy_wait(struct backend_stream *stream,
+                                        const struct transfer *transfer)
+{
+    const struct engine_copy copy = to_engine_copy(transfer);
+    return report(syncedmem_engine_copy_wait(to_engine_stream(stream), &copy), NULL, "a copy");
+}
+
+static syncedmem_status_t sim_fill_wait(struct backend_stream *stream, void *memory,
+                                        const struct region *regions, size_t count, uint8_t value)
 {
     const struct engine_fill fill = {
         .to = memory, .regions = to_engine_regions(regions), .count = count, .value = value};
-    struct engine_event *event = NULL;
-    const enum engine_result result =
-        syncedmem_engine_fill(to_engine_stream(stream), &fill, &event);
-    *out_event = (struct backend_event *)event;
-    return report(result, NULL, "a fill");
+    return report(syncedmem_engine_fill_wait(to_engine_stream(stream), &fill), NULL, "a fill");
 }
 
 static syncedmem_status_t sim_record(struct backend_stream *stream,
@@ -389,7 +396,8 @@ const struct backend syncedmem_backend_sim = {
     .stream_wait = sim_stream_wait,
     .stream_wait_event = sim_stream_wait_event,
     .copy = sim_copy,
-    .fill = sim_fill,
+    .copy_wait = sim_copy_wait,
+    .fill_wait = sim_fill_wait,
     .record = sim_record,
     .event_wait = sim_event_wait,
     .event_done = sim_event_done,
@@ -408,18 +416,77 @@ syncedmem_status_t syncedmem_sim_backend_launch(struct backend_stream *stream,
                   NULL, "a kernel");
 }
 
+/* ---- The user's own blocks, told from the library's, which are not theirs to free ---- */
+
+struct user_block {
+    struct user_block *next;
+    const struct backend_device *device;
+    void *address;
+};
+
+static struct user_block *user_blocks; /* under the lock */
+
+static void add_user_block(struct user_block *block)
+{
+    pthread_mutex_lock(&lock);
+    block->next = user_blocks;
+    user_blocks = block;
+    pthread_mutex_unlock(&lock);
+}
+
+static struct user_block *take_user_block(const struct backend_device *device, const void *address)
+{
+    pthread_mutex_lock(&lock);
+    struct user_block **link = &user_blocks;
+    while (*link && ((*link)->device != device || (*link)->address != address))
+        link = &(*link)->next;
+    struct user_block *block = *link;
+    if (block)
+        *link = block->next;
+    pthread_mutex_unlock(&lock);
+    return block;
+}
+
+syncedmem_status_t syncedmem_sim_backend_alloc(struct backend_device *device, size_t size,
+                                               void **out_pointer)
+{
+    struct user_block *block = malloc(sizeof *block);
+    if (!block)
+        return syncedmem_error_no_host_memory("the record of a block", sizeof *block);
+    *block = (struct user_block){.device = device};
+    const syncedmem_status_t status = sim_alloc(device, size, &block->address);
+    if (status != SYNCEDMEM_OK) {
+        free(block);
+        return status;
+    }
+    *out_pointer = block->address;
+    add_user_block(block);
+    return SYNCEDMEM_OK;
+}
+
 /* A kernel on the default stream may still use the block. */
-syncedmem_status_t syncedmem_sim_backend_free(struct backend_device *device, void *pointer)
+static syncedmem_status_t wait_for_default_stream(struct backend_device *device)
 {
     struct backend_stream *stream;
-    syncedmem_status_t status = sim_stream_default(device, &stream);
-    if (status == SYNCEDMEM_OK)
-        status = sim_stream_wait(stream);
-    if (status == SYNCEDMEM_OK &&
-        syncedmem_engine_free(engine_if_made(device), pointer) != ENGINE_OK)
-        status = syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%p is no block of sim:%zu", pointer,
-                                 device->index);
-    return status;
+    const syncedmem_status_t status = sim_stream_default(device, &stream);
+    return status == SYNCEDMEM_OK ? sim_stream_wait(stream) : status;
+}
+
+syncedmem_status_t syncedmem_sim_backend_free(struct backend_device *device, void *pointer)
+{
+    struct user_block *block = take_user_block(device, pointer);
+    if (!block)
+        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT,
+                               "%p is no block of syncedmem_sim_alloc() on sim:%zu", pointer,
+                               device->index);
+    const syncedmem_status_t status = wait_for_default_stream(device);
+    if (status != SYNCEDMEM_OK) {
+        add_user_block(block);
+        return status;
+    }
+    sim_free(device, pointer);
+    free(block);
+    return SYNCEDMEM_OK;
 }
 
 syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int32_t what,

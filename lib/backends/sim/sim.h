@@ -14,6 +14,8 @@ syncedmem_status_t syncedmem_sim_backend_launch(struct backend_stream *stream,
                                                 syncedmem_sim_kernel_fn kernel,
                                                 const void *arguments, size_t arguments_size,
                                                 const void *const *addresses, size_t count);
+syncedmem_status_t syncedmem_sim_backend_alloc(struct backend_device *device, size_t size,
+                                               void **out_pointer);
 syncedmem_status_t syncedmem_sim_backend_free(struct backend_device *device, void *pointer);
 syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int32_t what,
                                               uint64_t nth);
