@@ -217,11 +217,11 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_device_number(syncedmem_place *place,
 /**
  * The device that this thread uses when none is named.
  *
- * What syncedmem_device_set_current() chose on this thread; else the device named
- * by the environment variable SYNCEDMEM_DEVICE; else the first GPU. Simulated
- * devices are never chosen on the library's own account. NO_DEVICE where there is none (the last
- * error says why), NOT_FOUND where SYNCEDMEM_DEVICE names none. Only the first device touch of a buffer without a home asks
- * for it.
+ * What syncedmem_device_set_current() chose on this thread; else the device named by the
+ * environment variable SYNCEDMEM_DEVICE; else the first GPU. Simulated devices are never chosen
+ * on the library's own account. NO_DEVICE where there is none (the last error says why),
+ * NOT_FOUND where SYNCEDMEM_DEVICE names none. Only the first device touch of a buffer without
+ * a home asks for it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_device_current(syncedmem_place **out_place);
 
@@ -307,9 +307,9 @@ enum {
     /** Ordinary memory. The default. */
     SYNCEDMEM_PAGEABLE = 1,
     /**
-     * Ordinary memory that is registered with the device's driver (page-locked) when the
-     * buffer is first used on a device, which makes transfers faster. Where the driver refuses, the buffer
-     * works on as PAGEABLE and the statistic #SYNCEDMEM_STAT_PIN_FALLBACKS counts it.
+     * Ordinary memory that is registered with the device's driver (page-locked) when the buffer
+     * is first used on a device, which makes transfers faster. Where the driver refuses, the
+     * buffer works on as PAGEABLE and the statistic #SYNCEDMEM_STAT_PIN_FALLBACKS counts it.
      */
     SYNCEDMEM_PINNED = 2
 };
@@ -328,9 +328,9 @@ SYNCEDMEM_API syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer);
 /**
  * Gives a reference back. NULL is fine.
  *
- * The last one frees the memory that the library allocated, on the device that
- * it was allocated on, whatever device is current; memory handed in by set_cpu_data() and set_gpu_data() is
- * left alone, and is no longer used when this returns. Waits for the buffer's own unfinished work,
+ * The last one frees the memory that the library allocated, on the device that it was allocated
+ * on, whatever device is current; memory handed in by set_cpu_data() and set_gpu_data() is left
+ * alone, and is no longer used when this returns. Waits for the buffer's own unfinished work,
  * not for that of other buffers.
  */
 SYNCEDMEM_API void syncedmem_release(syncedmem_buffer *buffer);
@@ -373,8 +373,7 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_set_host_policy(syncedmem_buffer *buf
  *
  * Read at the first touch of a buffer; buffers touched before keep theirs.
  */
-SYNCEDMEM_API syncedmem_status_t
-syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
+SYNCEDMEM_API syncedmem_status_t syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
 
 /* ------------------------------------------------------------------------
  * Views: handles on a part of a buffer
@@ -383,15 +382,16 @@ syncedmem_set_default_host_policy(syncedmem_host_policy_t policy);
 /**
  * Makes a handle on a part of another buffer.
  *
- * A view has no bytes and no state of its own: what is written through it is seen by
- * its parent and by every other view of it, at every place, and the other way round. It takes
- * part in all calls as any buffer does, for its range: size(), head() and the pointers are of the range.
- * set_cpu_data(), set_gpu_data(), adopt() and drop() are UNSUPPORTED on it, for they concern memory
- * as a whole; home, host policy and statistics are those of the whole.
+ * A view has no bytes and no state of its own: what is written through it is seen by its parent
+ * and by every other view of it, at every place, and the other way round. It takes part in all
+ * calls as any buffer does, for its range: size(), head() and the pointers are of the range.
+ * set_cpu_data(), set_gpu_data(), adopt() and drop() are UNSUPPORTED on it, for they concern
+ * memory as a whole; home, host policy and statistics are those of the whole.
  *
- * Views of views are fine, at any offset. The memory lives as long as any handle on
- * it. OUT_OF_RANGE when the range does not lie in the parent. A view of length 0 has the
- * head UNINITIALIZED, as there is no byte that could be anywhere, and the pointers of a buffer of size 0.
+ * Views of views are fine, at any offset. The memory lives as long as any handle on it.
+ * OUT_OF_RANGE when the range does not lie in the parent. A view of length 0 has the head
+ * UNINITIALIZED, as there is no byte that could be anywhere, and the pointers of a buffer of
+ * size 0.
  *
  * The caller owns one reference: syncedmem_release().
  */
@@ -418,8 +418,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t
  * default stream, return when the bytes are there, and see no work that was put on
  * another stream through a pointer they gave out; wait for that yourself.
  *
- * Pointers: a place keeps its pointer until a set_ call at that place or the last release. Memory is
- * allocated when a place is first asked for, nothing at the other. Host pointers are
+ * Pointers: a place keeps its pointer until a set_ call, adopt() or drop() at that place or the
+ * last release; read-only adopted memory also until newer bytes must land there. Memory is allocated when a place is first asked for, nothing at the other. Host pointers are
  * aligned to 64 bytes; device pointers are for kernels and are not to be read or written by the
  * host. Size 0 has a non-NULL host pointer and a NULL device pointer.
  *
@@ -454,9 +454,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_mutable_gpu_data(syncedmem_buffer *bu
  * that the library had allocated for the buffer is freed. Any address is fine.
  *
  * OUT_OF_RANGE when length is less than the buffer's size (a longer block is fine);
- * INVALID_ARGUMENT for NULL when the size is not 0, or for an address inside memory that the library
- * allocated for this buffer; WRONG_MEMORY when a driver says that it is device memory. Nothing is
- * changed then.
+ * INVALID_ARGUMENT for NULL when the size is not 0, or for an address inside memory that the
+ * library allocated for this buffer; WRONG_MEMORY when a driver says that it is device memory.
+ * Nothing is changed then.
  *
  * The same block in two buffers is allowed; the buffers do not see each other's changes.
  */
@@ -476,10 +476,10 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_set_gpu_data(syncedmem_buffer *buffer
  * Starts the transfer from the host to the home device on a stream, and returns.
  *
  * Work put on the same stream afterwards sees the bytes. Plain calls that need the device's
- * bytes, or that would change the host's while they are still being read, wait for the transfer.
- * NULL means the home device's default stream. A buffer without a home gets the stream's
- * device as its home; a stream of another device than the home is INVALID_ARGUMENT. WRONG_STATE unless
- * the head is HEAD_AT_CPU.
+ * bytes, or that would change the host's while they are still being read, wait for the
+ * transfer. NULL means the home device's default stream. A buffer without a home gets the
+ * stream's device as its home; a stream of another device than the home is INVALID_ARGUMENT.
+ * WRONG_STATE unless the head is HEAD_AT_CPU.
  *
  * When the transfer fails later, the device's copy is stale again and the next call on the buffer
  * returns the failure, once.
@@ -490,10 +490,10 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buff
 /* ------------------------------------------------------------------------
  * Leases: bracketed access to a range
  *
- * A lease says what will be done with which bytes at which place, from begin() to end(). It
- * is a reader-writer lock on the range: leases that overlap, of which one writes, exclude each other at any
- * places and from any thread, the holder's own included; the later one is BUSY. Nothing ever
- * waits for a lease to end.
+ * A lease says what will be done with which bytes at which place, from begin() to end(). It is
+ * a reader-writer lock on the range: leases that overlap, of which one writes, exclude each
+ * other at any places and from any thread, the holder's own included; the later one is BUSY.
+ * Nothing ever waits for a lease to end.
  * --------------------------------------------------------------------- */
 
 /** What a lease is for. Fixed numbers. */
@@ -503,8 +503,9 @@ enum {
     /** Bytes are read. Copies at other places stay valid. */
     SYNCEDMEM_READ = 1,
     /**
-     * All bytes of the range are overwritten: nothing is transferred or zeroed. From begin() on copies of the
-     * range elsewhere are stale, and bytes that are left unwritten are unspecified.
+     * All bytes of the range are overwritten: nothing is transferred or zeroed. From begin() on
+     * copies of the range elsewhere are stale, and bytes that are left unwritten are
+     * unspecified.
      */
     SYNCEDMEM_WRITE = 2,
     /** Bytes are read and written. From begin() on copies of the range elsewhere are stale. */
@@ -517,14 +518,15 @@ typedef uint64_t syncedmem_token_t;
 /**
  * Begins a lease on a range and gives the pointer to its first byte at the place.
  *
- * `stream` says where the work with the bytes is queued: a stream of the place's device,
- * or NULL for its default stream; on the host it is NULL. When this returns, work put on the stream sees
- * the bytes and comes after earlier work on the range. On the host, the bytes are there.
+ * `stream` says where the work with the bytes is queued: a stream of the place's device, or
+ * NULL for its default stream; on the host it is NULL. When this returns, work put on the
+ * stream sees the bytes and comes after earlier work on the range. On the host, the bytes are
+ * there.
  *
  * `out_pointer` is the address at the place, and `out_offset` 0; where a driver hands out
- * objects and not addresses (OpenCL), the pointer is the object and the offset is the range's in it, in
- * bytes. `out_offset` may be NULL for a caller who needs addresses only; it is then UNSUPPORTED
- * where there are none.
+ * objects and not addresses (OpenCL), the pointer is the object and the offset is the range's
+ * in it, in bytes. `out_offset` may be NULL for a caller who needs addresses only; it is then
+ * UNSUPPORTED where there are none.
  *
  * The lease holds a reference: the memory stays until end(). OUT_OF_RANGE when the range does
  * not lie in the buffer; BUSY when it overlaps an open lease and one of the two writes.
@@ -569,10 +571,10 @@ typedef void (*syncedmem_release_fn)(void *user);
  * - `flags`: #SYNCEDMEM_ADOPT_READ_ONLY, or 0.
  * - `stream`: the bytes are there after what is on this stream of the place's device now;
  *   NULL: they are there.
- * - `release`: called with `user`, exactly once, when the use of the memory has ended: by another adoption or
- *   set_ call at that place, drop(), the last release, or a move of read-only memory. On the thread of
- *   the call that ended the use, before that call returns, with no lock held: it may call the library. NULL: none. Not
- *   called when this call fails.
+ * - `release`: called with `user`, exactly once, when the use of the memory has ended: by
+ *   another adoption or set_ call at that place, drop(), the last release, or a move of
+ *   read-only memory. On the thread of the call that ended the use, before that call returns,
+ *   with no lock held: it may call the library. NULL: none. Not called when this call fails.
  *
  * BUSY when any byte of the buffer is leased.
  */
@@ -585,16 +587,16 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, synce
 /* ------------------------------------------------------------------------
  * Verbs: things to do with bytes, without a pointer
  *
- * Ranges are of the handle; OUT_OF_RANGE when they do not lie in it. BUSY as for a lease that reads, or
- * writes, the same range.
+ * Ranges are of the handle; OUT_OF_RANGE when they do not lie in it. BUSY as for a lease that
+ * reads, or writes, the same range.
  * --------------------------------------------------------------------- */
 
 /**
  * Starts bringing a range to a place, and returns.
  *
- * `stream` is a stream of the device that takes part, or NULL for its default stream. Later calls that need the
- * bytes wait for them. When the transfer fails later, the range is stale again there, and the next call on the
- * buffer returns the failure, once.
+ * `stream` is a stream of the device that takes part, or NULL for its default stream. Later
+ * calls that need the bytes wait for them. When the transfer fails later, the range is stale
+ * again there, and the next call on the buffer returns the failure, once.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer,
                                                     syncedmem_place *place, size_t offset,
@@ -611,9 +613,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_mark_modified(syncedmem_buffer *buffe
 /**
  * Copies bytes from one buffer to another, or within one; the ranges may overlap.
  *
- * Done where the source's bytes are, if the target may have memory there, else on the host; copies of the
- * target's range elsewhere become stale. Returns when it is done. After a failure each byte of the target's
- * range is the old or the new one.
+ * Done where the source's bytes are, if the target may have memory there, else on the host;
+ * copies of the target's range elsewhere become stale. Returns when it is done. After a failure
+ * each byte of the target's range is the old or the new one.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_copy(syncedmem_buffer *to, size_t to_offset,
                                                 syncedmem_buffer *from, size_t from_offset,
@@ -630,8 +632,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_fill(syncedmem_buffer *buffer, size_t
 /**
  * Gives up what a place has of the buffer, and frees its memory there.
  *
- * Bytes that are nowhere else are saved first: to the host, or from the host to another place that has memory of the
- * buffer, else to its home. Pointers at that place end. A place that has nothing is fine. BUSY while the place is leased.
+ * Bytes that are nowhere else are saved first: to the host, or from the host to another place
+ * that has memory of the buffer, else to its home. Pointers at that place end. A place that has
+ * nothing is fine. BUSY while the place is leased.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *place);
 
@@ -695,10 +698,10 @@ SYNCEDMEM_API const char *syncedmem_stat_name(syncedmem_key_t key);
 /**
  * What the library knows of a buffer, for a person: places, memory, valid ranges, leases.
  *
- * Writes at most `capacity` bytes, the final zero included, and the number of bytes that the whole
- * text needs, the final zero included, to `out_needed`. `text` may be NULL when the capacity is 0. A text
- * that does not fit is cut off and still ends in a zero. Looking changes nothing. The form of the text may change
- * in any version.
+ * Writes at most `capacity` bytes, the final zero included, and the number of bytes that the
+ * whole text needs, the final zero included, to `out_needed`. `text` may be NULL when the
+ * capacity is 0. A text that does not fit is cut off and still ends in a zero. Looking changes
+ * nothing. The form of the text may change in any version.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_describe(const syncedmem_buffer *buffer, char *text,
                                                     size_t capacity, size_t *out_needed);
@@ -728,10 +731,11 @@ typedef void (*syncedmem_log_fn)(void *user, syncedmem_log_level_t level, const 
 /**
  * Chooses where the log goes, for the whole process, and how much of it.
  *
- * The function is called on the thread whose call has something to say, with no lock held: it may call the
- * library. NULL writes lines to standard error. Until this is called, the environment variable
- * SYNCEDMEM_LOG decides (off, error, warning, info, debug), and the log is off without it. A call that is under way on
- * another thread may still use the former function shortly after this returned.
+ * The function is called on the thread whose call has something to say, with no lock held: it
+ * may call the library. NULL writes lines to standard error. Until this is called, the
+ * environment variable SYNCEDMEM_LOG decides (off, error, warning, info, debug), and the log is
+ * off without it. A call that is under way on another thread may still use the former function
+ * shortly after this returned.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
                                                    syncedmem_log_level_t level);

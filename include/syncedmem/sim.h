@@ -64,7 +64,8 @@ typedef void (*syncedmem_sim_kernel_fn)(void *arguments, void *const *addresses,
  *
  * `arguments` of `arguments_size` bytes are copied, so they may go after this returns; with
  * size 0 the pointer itself is passed on. Each of the `count` addresses must lie inside a live
- * block of the stream's device (any offset is fine) or be NULL, which stays NULL; else WRONG_MEMORY.
+ * block of the stream's device (any offset is fine) or be NULL, which stays NULL; else
+ * WRONG_MEMORY.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_sim_launch(syncedmem_stream *stream,
                                                       syncedmem_sim_kernel_fn kernel,
@@ -79,8 +80,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_sim_alloc(syncedmem_place *place, siz
                                                      void **out_pointer);
 
 /**
- * Frees what syncedmem_sim_alloc() returned, after the work that was put on the device's default stream. NULL is fine.
- * Another address is INVALID_ARGUMENT.
+ * Frees what syncedmem_sim_alloc() returned, after the work that was put on the device's
+ * default stream. NULL is fine. Another address is INVALID_ARGUMENT.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_sim_free(syncedmem_place *place, void *pointer);
 
@@ -90,7 +91,8 @@ enum {
     SYNCEDMEM_SIM_FAIL_ALLOC = 1,
     /** A copy or fill, refused when it is asked for: DEVICE_ERROR. */
     SYNCEDMEM_SIM_FAIL_COPY = 2,
-    /** A copy or fill, accepted and failed when it runs, with part of its bytes written: DEVICE_ERROR. */
+    /** A copy or fill, accepted and failed when it runs, with part of its bytes written:
+     * DEVICE_ERROR. */
     SYNCEDMEM_SIM_FAIL_COPY_LATE = 3,
     /** A registration of host memory, for the policy PINNED. */
     SYNCEDMEM_SIM_FAIL_PIN = 4

@@ -15,7 +15,8 @@ struct writer {
     size_t length; /* of the whole text */
 };
 
-static __attribute__((format(printf, 2, 3))) void put(struct writer *writer, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void put(struct writer *writer, const char *format,
+                                                      ...)
 {
     const bool fits = writer->length < writer->capacity;
     va_list arguments;
@@ -48,9 +49,8 @@ static void put_copy(struct writer *writer, const struct root *root, unsigned sl
         return;
     }
     put(writer, "%zu valid bytes in %s memory at %p%s%s%s\n",
-        root->size > 0
-            ? syncedmem_map_valid_bytes(&root->body->map, 0, root->size, slot_bit(slot))
-            : 0,
+        root->size > 0 ? syncedmem_map_valid_bytes(&root->body->map, 0, root->size, slot_bit(slot))
+                       : 0,
         copy->owned ? "own" : "adopted", copy->memory, copy->read_only ? ", read-only" : "",
         copy->pin == PIN_DONE ? ", pinned" : "", copy->exposed ? ", pointer given out" : "");
 }

@@ -111,8 +111,8 @@ static syncedmem_status_t make_request(const syncedmem_buffer *buffer, syncedmem
 
 syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *place,
                                    syncedmem_mode_t mode, size_t offset, size_t length,
-                                   syncedmem_stream *stream, void **out_pointer,
-                                   size_t *out_offset, syncedmem_token_t *out_token)
+                                   syncedmem_stream *stream, void **out_pointer, size_t *out_offset,
+                                   syncedmem_token_t *out_token)
 {
     PUBLIC_CALL;
     if (out_offset)
@@ -124,8 +124,7 @@ syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *pl
     REQUIRE_ARGUMENT(buffer);
     REQUIRE_ARGUMENT(place);
     struct request request;
-    syncedmem_status_t status =
-        make_request(buffer, place, mode, offset, length, stream, &request);
+    syncedmem_status_t status = make_request(buffer, place, mode, offset, length, stream, &request);
     if (status != SYNCEDMEM_OK)
         return status;
     struct root *root = buffer->root;
@@ -170,8 +169,10 @@ static syncedmem_status_t end(struct root *root, syncedmem_token_t token)
 {
     struct lease **link = root->body ? syncedmem_lease_find(root, token) : NULL;
     if (!link)
-        return syncedmem_error(SYNCEDMEM_INVALID_LEASE, "no open lease of this buffer has the token "
-                               "%llu", (unsigned long long)token);
+        return syncedmem_error(SYNCEDMEM_INVALID_LEASE,
+                               "no open lease of this buffer has the token "
+                               "%llu",
+                               (unsigned long long)token);
     const syncedmem_status_t status = list_work_of(root, *link);
     if (status == SYNCEDMEM_OK)
         syncedmem_lease_close(root, link);

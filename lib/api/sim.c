@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls of the simulator: handles are taken apart here, the work is in backends/sim. */
-#include "api/check.h"
 #include "backends/sim/sim.h"
+#include "api/check.h"
 #include "places/place.h"
 
 syncedmem_status_t syncedmem_sim_configure(const char *specification)

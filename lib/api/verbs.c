@@ -70,11 +70,8 @@ syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer, syncedmem_place 
     const size_t end = end_of(buffer, offset, length);
     if (status != SYNCEDMEM_OK || range_is_empty(offset, end))
         return status;
-    struct access access = {.place = place,
-                            .mode = ACCESS_READ,
-                            .from = offset,
-                            .to = end,
-                            .asynchronous = true};
+    struct access access = {
+        .place = place, .mode = ACCESS_READ, .from = offset, .to = end, .asynchronous = true};
     if (stream)
         access.choice = (struct stream_choice){stream->place, stream->stream};
     unsigned slot;
@@ -128,7 +125,8 @@ syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *pla
     return status;
 }
 
-/* ---- Two buffers: locked in the order of their addresses, so that no two calls wait for each other ---- */
+/* ---- Two buffers: locked in the order of their addresses, so that no two calls wait for each
+ * other ---- */
 
 static void lock_both(struct root *one, struct root *other)
 {

@@ -7,7 +7,8 @@
  * code and name, and returns the status. backends/none is the commented template of a new one.
  *
  * Words: a `device`, `stream` and `event` here are the backend's own objects. `memory` is what
- * alloc returned or the user handed in: an address, or a driver's object. Host memory is an address.
+ * alloc returned or the user handed in: an address, or a driver's object. Host memory is an
+ * address.
  */
 #ifndef SYNCEDMEM_BACKENDS_OPS_H
 #define SYNCEDMEM_BACKENDS_OPS_H
@@ -47,7 +48,7 @@ enum memory_kind {
 struct memory_facts {
     enum memory_kind kind;
     struct backend_device *device; /* whose it is */
-    size_t available;              /* bytes from the address to the end of its block; 0: none there */
+    size_t available; /* bytes from the address to the end of its block; 0: none there */
 };
 
 struct backend {
@@ -97,8 +98,7 @@ struct backend {
     syncedmem_status_t (*copy)(struct backend_stream *stream, const struct transfer *transfer,
                                struct backend_event **out_event);
     /* Return when it is done, after all that was on the stream before. */
-    syncedmem_status_t (*copy_wait)(struct backend_stream *stream,
-                                    const struct transfer *transfer);
+    syncedmem_status_t (*copy_wait)(struct backend_stream *stream, const struct transfer *transfer);
     syncedmem_status_t (*fill_wait)(struct backend_stream *stream, void *memory,
                                     const struct region *regions, size_t count, uint8_t value);
     /* An event for all that is on the stream so far. */

@@ -15,8 +15,7 @@
 
 static inline void syncedmem_leave(const int *kept_errno)
 {
-    if (__builtin_expect(
-            atomic_load_explicit(&syncedmem_log_kept, memory_order_relaxed) > 0, 0))
+    if (__builtin_expect(atomic_load_explicit(&syncedmem_log_kept, memory_order_relaxed) > 0, 0))
         syncedmem_log_flush();
     errno = *kept_errno;
 }

@@ -10,7 +10,8 @@
 
 #include "syncedmem.h"
 
-/* Keeps the text for this thread and returns the status, so that one line both reports and returns. */
+/* Keeps the text for this thread and returns the status, so that one line both reports and
+ * returns. */
 syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -54,10 +54,11 @@ static void read_environment(void)
         atomic_store(&wanted_level, level);
         return;
     }
-    fprintf(stderr,
-            "syncedmem warning: SYNCEDMEM_LOG is \"%.40s\", not off, error, warning, info or debug: "
-            "ignored\n",
-            name);
+    fprintf(
+        stderr,
+        "syncedmem warning: SYNCEDMEM_LOG is \"%.40s\", not off, error, warning, info or debug: "
+        "ignored\n",
+        name);
 }
 
 bool syncedmem_log_wants(syncedmem_log_level_t level)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "base/error.h"
 #include "core/access.h"
+#include "base/error.h"
 #include "core/merge.h"
 #include "core/root.h"
 
@@ -103,6 +103,7 @@ static void fix_home(struct root *root, unsigned slot)
 void syncedmem_access_mark(struct root *root, const struct access *access, unsigned slot)
 {
     mark_map(root, access, slot);
+    syncedmem_copies_capture_policy(root);
     if (access->expose)
         root->body->copies.slots[slot].exposed = true;
     fix_home(root, slot);

@@ -29,11 +29,13 @@ struct access {
     bool may_fail;     /* writing: bytes of the range may be left as they are after all */
 };
 
-/* What every operation on a root begins with: records, room for a change of the map, failures of earlier work. */
+/* What every operation on a root begins with: records, room for a change of the map, failures
+ * of earlier work. */
 syncedmem_status_t syncedmem_prepare(struct root *root, syncedmem_place *place, size_t from,
                                      size_t to, unsigned *out_slot);
 
-/* All but the mark: memory is there, its bytes are current or will be overwritten, no one else uses them. */
+/* All but the mark: memory is there, its bytes are current or will be overwritten, no one else
+ * uses them. */
 syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access *access,
                                           unsigned *out_slot);
 

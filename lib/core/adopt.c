@@ -38,8 +38,8 @@ static syncedmem_status_t check_host_memory(const void *memory)
     return SYNCEDMEM_OK;
 }
 
-static syncedmem_status_t check_device_memory(const struct root *root,
-                                              const syncedmem_place *place, const void *memory)
+static syncedmem_status_t check_device_memory(const struct root *root, const syncedmem_place *place,
+                                              const void *memory)
 {
     struct memory_facts facts;
     syncedmem_classify(memory, &facts);

@@ -14,6 +14,21 @@ _Atomic(int32_t) syncedmem_default_policy = SYNCEDMEM_PAGEABLE;
 /* The host pointer of buffers of size 0. */
 static _Alignas(HOST_BLOCK_ALIGNMENT) char empty_block[HOST_BLOCK_ALIGNMENT];
 
+/* ---- Policy ---- */
+
+static syncedmem_host_policy_t policy_of(const struct root *root)
+{
+    if (root->policy != 0)
+        return root->policy;
+    return atomic_load_explicit(&syncedmem_default_policy, memory_order_relaxed);
+}
+
+void syncedmem_copies_capture_policy(struct root *root)
+{
+    root->policy = (uint8_t)policy_of(root);
+    root->touched = true;
+}
+
 /* ---- Slots ---- */
 
 void syncedmem_copies_init(struct copies *copies)
@@ -31,8 +46,7 @@ void syncedmem_copies_destroy(struct root *root)
         free(copies->slots);
 }
 
-bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place,
-                         unsigned *out_slot)
+bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place, unsigned *out_slot)
 {
     for (unsigned slot = 0; slot < body->copies.count; slot++) {
         if (body->copies.slots[slot].place == place) {
@@ -74,23 +88,6 @@ syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place
     return SYNCEDMEM_OK;
 }
 
-/* ---- Policy ---- */
-
-static syncedmem_host_policy_t policy_of(const struct root *root)
-{
-    if (root->policy != 0)
-        return root->policy;
-    return atomic_load_explicit(&syncedmem_default_policy, memory_order_relaxed);
-}
-
-/* The first touch that succeeds decides the policy. */
-static void mark_present(struct root *root, struct copy *copy)
-{
-    root->policy = (uint8_t)policy_of(root);
-    root->touched = true;
-    copy->present = true;
-}
-
 /* ---- Pinning: a host block of ours is registered with the first device that is used ---- */
 
 /* Refusal is no failure: the buffer works on with pageable memory, and the count shows it. */
@@ -112,7 +109,7 @@ static void pin_if_due(struct root *root)
 {
     const struct copies *copies = &root->body->copies;
     const struct copy *host = &copies->slots[HOST_SLOT];
-    if (root->policy != SYNCEDMEM_PINNED || !host->present || !host->owned ||
+    if (policy_of(root) != SYNCEDMEM_PINNED || !host->present || !host->owned ||
         host->pin != PIN_NOT_TRIED)
         return;
     for (size_t slot = HOST_SLOT + 1; slot < copies->count; slot++) {
@@ -170,7 +167,7 @@ syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_
     if (copy->present)
         return SYNCEDMEM_OK;
     if (root->size == 0) {
-        mark_present(root, copy);
+        copy->present = true;
         return SYNCEDMEM_OK;
     }
     const syncedmem_status_t status =
@@ -179,7 +176,7 @@ syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_
     if (status != SYNCEDMEM_OK)
         return status;
     copy->owned = true;
-    mark_present(root, copy);
+    copy->present = true;
     pin_if_due(root);
     return SYNCEDMEM_OK;
 }
@@ -250,7 +247,7 @@ void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory, bool r
     struct copy *copy = &root->body->copies.slots[slot];
     syncedmem_copy_free(root, slot);
     copy->adoption = adoption;
-    mark_present(root, copy);
+    copy->present = true;
     if (root->size == 0) /* keeps its fixed pointers, whatever is handed in */
         return;
     copy->memory = memory;

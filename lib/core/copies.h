@@ -55,6 +55,9 @@ extern _Atomic(int32_t) syncedmem_default_policy;
 void syncedmem_copies_init(struct copies *copies);
 void syncedmem_copies_destroy(struct root *root);
 
+/* The first touch that succeeds decides the policy. */
+void syncedmem_copies_capture_policy(struct root *root);
+
 static inline place_set slot_bit(unsigned slot)
 {
     return (place_set)1 << slot;
@@ -65,11 +68,10 @@ syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place
                                        unsigned *out_slot);
 
 /* The slot of a place that has one, else false. */
-bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place,
-                         unsigned *out_slot);
+bool syncedmem_copy_find(const struct body *body, const syncedmem_place *place, unsigned *out_slot);
 
-/* Allocates the memory of a slot if there is none. [from, to) is about to be overwritten, so that it
- * need not be zero. */
+/* Allocates the memory of a slot if there is none. [from, to) is about to be overwritten, so
+ * that it need not be zero. */
 syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_t from, size_t to);
 
 /* Moves a read-only slot to memory of its own, with all its valid bytes outside [from, to). */

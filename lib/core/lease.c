@@ -43,7 +43,8 @@ bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to, b
     return find_conflict(root, from, to, !writing_only) != NULL;
 }
 
-/* ---- Tokens: each root takes a row of numbers from the process, so that no two roots share one ---- */
+/* ---- Tokens: each root takes a row of numbers from the process, so that no two roots share
+ * one ---- */
 
 enum { TOKENS_PER_ROW = 1 << 20 };
 

@@ -134,8 +134,8 @@ struct map_summary syncedmem_map_summary(const struct map *map, size_t from, siz
     struct map_summary summary = {.in_all = ~(place_set)0};
     if (from == to)
         return summary;
-    for (size_t i = syncedmem_map_find(map, from);
-         i < map->count && map->segments[i].start < to; i++) {
+    for (size_t i = syncedmem_map_find(map, from); i < map->count && map->segments[i].start < to;
+         i++) {
         const place_set valid = map->segments[i].valid;
         if (valid)
             summary.in_all &= valid;

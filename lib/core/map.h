@@ -66,8 +66,8 @@ size_t syncedmem_map_valid_bytes(const struct map *map, size_t from, size_t to, 
 
 /* What the segments of a range have in common. */
 struct map_summary {
-    place_set in_all;    /* valid in every segment that is not fresh */
-    place_set in_any;    /* valid in at least one segment */
+    place_set in_all; /* valid in every segment that is not fresh */
+    place_set in_any; /* valid in at least one segment */
     bool has_fresh;
 };
 

@@ -15,8 +15,8 @@ struct span {
 };
 
 struct verdict {
-    double cost;        /* bytes that will be sent again; INFINITY: not possible now */
-    place_set common;   /* what the merged segment has; empty: the mover has to be brought first */
+    double cost;      /* bytes that will be sent again; INFINITY: not possible now */
+    place_set common; /* what the merged segment has; empty: the mover has to be brought first */
     struct span mover;
     unsigned target;
 };
@@ -46,8 +46,8 @@ static struct verdict judge_common(struct span left, struct span right, place_se
                             .common = common};
 }
 
-/* Nothing in common: the shorter one is brought to where the longer one is, unless the longer one is
- * nowhere yet. Bytes in use stay where they are. */
+/* Nothing in common: the shorter one is brought to where the longer one is, unless the longer
+ * one is nowhere yet. Bytes in use stay where they are. */
 static struct verdict judge_apart(const struct root *root, struct span left, struct span right)
 {
     const bool left_is_longer = length_of(left) > length_of(right);
@@ -138,8 +138,7 @@ static void add_move(struct moves *moves, const struct verdict *verdict)
     /* A segment can be the mover for both of its neighbours. */
     if (moves->count > 0 && moves->regions[moves->count - 1].from == mover.from)
         return;
-    moves->regions[moves->count] =
-        (struct region){mover.from, mover.from, mover.to - mover.from};
+    moves->regions[moves->count] = (struct region){mover.from, mover.from, mover.to - mover.from};
     moves->targets[moves->count] = verdict->target;
     moves->valid[moves->count] = mover.valid;
     moves->count++;

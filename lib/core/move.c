@@ -125,9 +125,9 @@ syncedmem_status_t syncedmem_move_copy(struct root *to_root, size_t to, struct r
         status = syncedmem_access_begin(to_root, &writing, &to_slot);
     if (status != SYNCEDMEM_OK)
         return status;
-    status = syncedmem_transfer_within(place, to_root->body->copies.slots[to_slot].memory, to,
-                                       from_root->body->copies.slots[from_slot].memory, from,
-                                       length);
+    status =
+        syncedmem_transfer_within(place, to_root->body->copies.slots[to_slot].memory, to,
+                                  from_root->body->copies.slots[from_slot].memory, from, length);
     return finish_write(to_root, &writing, to_slot, status);
 }
 
@@ -184,6 +184,8 @@ static syncedmem_status_t prepare_target(struct root *root, unsigned dropped, un
         status = syncedmem_copy_slot(root, place, out_target);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_copy_ensure(root, *out_target, 0, 0);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_work_settle_slot(root, *out_target);
     if (status == SYNCEDMEM_OK && root->body->copies.slots[*out_target].read_only)
         status = syncedmem_copy_make_writable(root, *out_target, 0, 0);
     return status;
@@ -241,7 +243,8 @@ static syncedmem_status_t check_push(const struct root *root, size_t from, size_
     const syncedmem_head_t head = syncedmem_root_head(root, from, to);
     if (head == SYNCEDMEM_HEAD_AT_CPU)
         return SYNCEDMEM_OK;
-    return syncedmem_error(SYNCEDMEM_WRONG_STATE, "a push starts from HEAD_AT_CPU, and the head is %s",
+    return syncedmem_error(SYNCEDMEM_WRONG_STATE,
+                           "a push starts from HEAD_AT_CPU, and the head is %s",
                            syncedmem_head_name(head));
 }
 

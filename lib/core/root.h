@@ -8,8 +8,8 @@
  *
  * Hot calls. A handle caches, for the four plain accessors, whether a call now would have
  * nothing to do, as bits in its stamp. The stamp also holds the root's version and the
- * process's epoch at the time it was made; every change of the root makes a new version,
- * so an outdated stamp differs. A hot call is therefore: load version, stamp and epoch, XOR them, one
+ * process's epoch at the time it was made; every change of the root makes a new version, so an
+ * outdated stamp differs. A hot call is therefore: load version, stamp and epoch, XOR them, one
  * test. The bits of a stamp are only ever true or missing, and pointers are kept after they
  * went out of use, so a call that races with a change answers as if it had come just before it.
  */
@@ -71,10 +71,10 @@ struct root {
     struct body *body; /* NULL until the first touch */
     syncedmem_place *home;
     pthread_mutex_t lock;
-    atomic_uint references;    /* handles and open leases */
-    uint8_t policy;            /* syncedmem_host_policy_t, 0: the process's */
-    bool touched;              /* some place has had memory: the policy is captured */
-    bool home_fixed;           /* a device was touched */
+    atomic_uint references; /* handles and open leases */
+    uint8_t policy;         /* syncedmem_host_policy_t, 0: the process's */
+    bool touched;           /* successfully: the policy is captured */
+    bool home_fixed;        /* a device was touched */
     struct syncedmem_buffer whole;
 };
 

@@ -7,7 +7,8 @@
 
 /* ---- What is missing ---- */
 
-/* The slot that a segment is to come from: the target itself for zeros, NO_SLOT when nothing is to be done. */
+/* The slot that a segment is to come from: the target itself for zeros, NO_SLOT when nothing is
+ * to be done. */
 static int origin(const struct copy *target, unsigned slot, place_set valid)
 {
     if (valid & slot_bit(slot))
@@ -60,7 +61,8 @@ static syncedmem_status_t choose_stream(const syncedmem_place *place, struct str
 
 /* Kernels on the default stream may still use bytes whose pointer was given out, which work on
  * another stream is about to replace or to read. */
-static syncedmem_status_t order_after_default(const struct copy *copy, struct backend_stream *stream)
+static syncedmem_status_t order_after_default(const struct copy *copy,
+                                              struct backend_stream *stream)
 {
     if (!copy->exposed)
         return SYNCEDMEM_OK;
@@ -237,8 +239,7 @@ struct task {
 /* All parts that come from one slot are one submission; the slot itself is the origin of zeros. */
 static syncedmem_status_t bring_from(struct root *root, const struct task *task, unsigned source)
 {
-    const size_t count =
-        list_regions(root, task->slot, (int)source, task->from, task->to, NULL);
+    const size_t count = list_regions(root, task->slot, (int)source, task->from, task->to, NULL);
     if (count == 0)
         return SYNCEDMEM_OK;
     struct work *list;

@@ -26,7 +26,8 @@ struct stream_choice {
 syncedmem_status_t syncedmem_transfer_order(const struct root *root, unsigned slot,
                                             struct backend_stream *stream);
 
-/* Starts bringing what is stale in a range to a slot, as work of the root, and zeroes what is fresh. */
+/* Starts bringing what is stale in a range to a slot, as work of the root, and zeroes what is
+ * fresh. */
 syncedmem_status_t syncedmem_transfer_start(struct root *root, unsigned slot, size_t from,
                                             size_t to, struct stream_choice choice);
 

@@ -24,8 +24,8 @@ void syncedmem_work_add(struct root *root, struct work *work)
 
 /* ---- The end of work ---- */
 
-/* Without memory for cuts, the place loses whole segments: all of them are valid elsewhere too, where the
- * transfer came from. */
+/* Without memory for cuts, the place loses whole segments: all of them are valid elsewhere too,
+ * where the transfer came from. */
 static void take_back_region(struct map *map, size_t from, size_t to, place_set slot)
 {
     if (!syncedmem_map_reserve(map, from, to)) {

@@ -21,11 +21,11 @@ struct work {
     struct work *next;
     const struct backend *backend;
     struct backend_event *event;
-    int reads;           /* slot, or NO_SLOT */
-    int writes;          /* slot, or NO_SLOT */
-    size_t from;         /* a range that holds all of it */
+    int reads;   /* slot, or NO_SLOT */
+    int writes;  /* slot, or NO_SLOT */
+    size_t from; /* a range that holds all of it */
     size_t to;
-    size_t count;        /* regions whose bytes arrive at `writes` */
+    size_t count; /* regions whose bytes arrive at `writes` */
     struct region regions[];
 };
 

@@ -7,8 +7,9 @@
 
 #include "memory/host_block.h"
 
-/* Up to here glibc's malloc reuses warm memory (DEFAULT_MMAP_THRESHOLD_MAX), which is cheaper to clear than
- * fresh pages are to fault in; from here on it returns fresh pages itself. tests/bench measures both. */
+/* Up to here glibc's malloc reuses warm memory (DEFAULT_MMAP_THRESHOLD_MAX), which is cheaper
+ * to clear than fresh pages are to fault in; from here on it returns fresh pages itself.
+ * tests/bench measures both. */
 #define HOST_BLOCK_LARGE (SIZE_MAX > UINT32_MAX ? (size_t)32 << 20 : (size_t)512 << 10)
 
 static size_t page_size(void)
@@ -31,8 +32,8 @@ static void *alloc_pages(size_t size)
     return block;
 }
 
-/* Aligned by hand, with malloc's pointer kept before the block: aligned_alloc would scatter the heap, and
- * there is no aligned calloc, which knows of pages that are zero already. */
+/* Aligned by hand, with malloc's pointer kept before the block: aligned_alloc would scatter the
+ * heap, and there is no aligned calloc, which knows of pages that are zero already. */
 static void *alloc_reused(size_t size, unsigned flags)
 {
     const size_t alignment = flags & HOST_BLOCK_PAGES ? page_size() : HOST_BLOCK_ALIGNMENT;

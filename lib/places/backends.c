@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The backends of this build, each opened when first needed, with the reason why one cannot be used. */
+/* The backends of this build, each opened when first needed, with the reason why one cannot be
+ * used. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -70,19 +70,22 @@ syncedmem_status_t syncedmem_discover_name(const char *name, syncedmem_place **o
     for (size_t i = 0; (backend = syncedmem_backend_at(i)) != NULL; i++)
         if (names_backend(name, length, backend))
             return find_in_backend(i, name, out_place);
-    return syncedmem_error(SYNCEDMEM_NOT_FOUND, "no place is named \"%.40s\": this build has no "
-                           "backend %.*s", name, length < 40 ? (int)length : 40, name);
+    return syncedmem_error(SYNCEDMEM_NOT_FOUND,
+                           "no place is named \"%.40s\": this build has no "
+                           "backend %.*s",
+                           name, length < 40 ? (int)length : 40, name);
 }
 
-/* SYNCEDMEM_DEVICE=none: no device unless a call names one. A name that is none is NOT_FOUND, so that a
- * mistyped one is not taken for a machine without a device. */
+/* SYNCEDMEM_DEVICE=none: no device unless a call names one. A name that is none is NOT_FOUND,
+ * so that a mistyped one is not taken for a machine without a device. */
 static syncedmem_status_t device_of_environment(const char *name, syncedmem_place **out_place)
 {
     if (strcmp(name, "none") == 0)
         return syncedmem_error(SYNCEDMEM_NO_DEVICE, "SYNCEDMEM_DEVICE is none");
     const syncedmem_status_t status = syncedmem_discover_name(name, out_place);
     if (status == SYNCEDMEM_NOT_FOUND)
-        return syncedmem_error(status, "SYNCEDMEM_DEVICE is \"%.40s\", which names no device", name);
+        return syncedmem_error(status, "SYNCEDMEM_DEVICE is \"%.40s\", which names no device",
+                               name);
     if (status == SYNCEDMEM_OK && place_is_host(*out_place))
         return syncedmem_error(SYNCEDMEM_NOT_FOUND,
                                "SYNCEDMEM_DEVICE is the host, which is no device");
@@ -113,8 +116,8 @@ syncedmem_status_t syncedmem_discover_current(syncedmem_place **out_place)
         return SYNCEDMEM_OK;
     }
     const char *name = secure_getenv("SYNCEDMEM_DEVICE");
-    syncedmem_status_t status = name && *name ? device_of_environment(name, out_place)
-                                              : first_real_device(out_place);
+    syncedmem_status_t status =
+        name && *name ? device_of_environment(name, out_place) : first_real_device(out_place);
     if (status != SYNCEDMEM_OK)
         *out_place = NULL;
     return status;

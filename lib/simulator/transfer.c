@@ -301,7 +301,8 @@ static enum engine_result copy(struct engine_stream *stream, const struct engine
 {
     if (!copy_valid(wish))
         return ENGINE_BAD_ADDRESS;
-    struct transfer *transfer = transfer_create(wish->regions, wish->count, manner.out_event != NULL);
+    struct transfer *transfer =
+        transfer_create(wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     uint64_t bytes = total_bytes(wish->regions, wish->count);
@@ -322,7 +323,8 @@ static enum engine_result fill(struct engine_stream *stream, const struct engine
     struct engine_device *device = stream->device;
     if (!fill_valid(device, wish))
         return ENGINE_BAD_ADDRESS;
-    struct transfer *transfer = transfer_create(wish->regions, wish->count, manner.out_event != NULL);
+    struct transfer *transfer =
+        transfer_create(wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     transfer->operation.least_ns = device->settings.latency_ns;

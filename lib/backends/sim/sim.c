@@ -129,7 +129,8 @@ static bool sim_wanted(void)
     return wanted;
 }
 
-/* ---- Devices: an engine is made at the first use, so that device 0 is not touched for device 1 ---- */
+/* ---- Devices: an engine is made at the first use, so that device 0 is not touched for device
+ * 1 ---- */
 
 static struct engine_device *engine_if_made(const struct backend_device *device)
 {
@@ -146,7 +147,8 @@ static syncedmem_status_t make_engine(struct backend_device *device)
     return report(result, device, "its memory");
 }
 
-static syncedmem_status_t engine_of(struct backend_device *device, struct engine_device **out_engine)
+static syncedmem_status_t engine_of(struct backend_device *device,
+                                    struct engine_device **out_engine)
 {
     *out_engine = engine_if_made(device);
     if (*out_engine)
@@ -269,8 +271,8 @@ static syncedmem_status_t sim_stream_default(struct backend_device *device,
     struct engine_stream *stream = NULL;
     syncedmem_status_t status = engine_of(device, &engine);
     if (status == SYNCEDMEM_OK)
-        status = report(syncedmem_engine_stream_default(engine, &stream), device,
-                        "the default stream");
+        status =
+            report(syncedmem_engine_stream_default(engine, &stream), device, "the default stream");
     *out_stream = (struct backend_stream *)stream;
     return status;
 }

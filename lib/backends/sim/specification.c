@@ -118,10 +118,11 @@ static bool refuse_name(struct part item, char message[SIM_MESSAGE_SIZE])
 static bool refuse_value(struct part item, const struct setting *setting,
                          char message[SIM_MESSAGE_SIZE])
 {
-    snprintf(message, SIM_MESSAGE_SIZE,
-             "simulator: \"%.*s\": %s takes a number from %llu to %llu, with its unit if it has one",
-             item.length < 60 ? (int)item.length : 60, item.start, setting->name,
-             (unsigned long long)setting->minimum, (unsigned long long)setting->maximum);
+    snprintf(
+        message, SIM_MESSAGE_SIZE,
+        "simulator: \"%.*s\": %s takes a number from %llu to %llu, with its unit if it has one",
+        item.length < 60 ? (int)item.length : 60, item.start, setting->name,
+        (unsigned long long)setting->minimum, (unsigned long long)setting->maximum);
     return false;
 }
 
@@ -134,8 +135,8 @@ static bool parse_item(struct part item, struct sim_specification *specification
     if (!setting)
         return refuse_name(item, message);
     uint64_t number;
-    if (!equals || !parse_value((struct part){equals + 1, item.length - name_length - 1}, setting,
-                                &number))
+    if (!equals ||
+        !parse_value((struct part){equals + 1, item.length - name_length - 1}, setting, &number))
         return refuse_value(item, setting, message);
     store(specification, setting, number);
     return true;
