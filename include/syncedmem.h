@@ -419,9 +419,10 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t
  * another stream through a pointer they gave out; wait for that yourself.
  *
  * Pointers: a place keeps its pointer until a set_ call, adopt() or drop() at that place or the
- * last release; read-only adopted memory also until newer bytes must land there. Memory is allocated when a place is first asked for, nothing at the other. Host pointers are
- * aligned to 64 bytes; device pointers are for kernels and are not to be read or written by the
- * host. Size 0 has a non-NULL host pointer and a NULL device pointer.
+ * last release; read-only adopted memory also until newer bytes must land there. Memory is
+ * allocated when a place is first asked for, nothing at the other. Host pointers are aligned to
+ * 64 bytes; device pointers are for kernels and are not to be read or written by the host. Size
+ * 0 has a non-NULL host pointer and a NULL device pointer.
  *
  * A pointer from a call without `mutable_` is for reading. Writing through a
  * pointer that was kept from before, when another place has been written since, is not seen: ask
@@ -614,8 +615,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_mark_modified(syncedmem_buffer *buffe
  * Copies bytes from one buffer to another, or within one; the ranges may overlap.
  *
  * Done where the source's bytes are, if the target may have memory there, else on the host;
- * copies of the target's range elsewhere become stale. Returns when it is done. After a failure
- * each byte of the target's range is the old or the new one.
+ * copies of the target's range elsewhere become stale. Bytes of the source that no one has
+ * written are zeroed where the copy is done, and valid there from then on. Returns when it is
+ * done. After a failure each byte of the target's range is the old or the new one.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_copy(syncedmem_buffer *to, size_t to_offset,
                                                 syncedmem_buffer *from, size_t from_offset,

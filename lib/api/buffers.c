@@ -55,7 +55,7 @@ syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer)
 static void destroy_handle(syncedmem_buffer *buffer)
 {
     struct root *root = buffer->root;
-    if (is_view(buffer))
+    if (handle_is_view(buffer))
         free(buffer);
     syncedmem_root_release(root);
 }
@@ -78,7 +78,7 @@ syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer)
     REQUIRE_ARGUMENT(buffer);
     syncedmem_root_lock(buffer->root);
     const syncedmem_head_t head =
-        syncedmem_root_head(buffer->root, range_start(buffer), range_end(buffer));
+        syncedmem_root_head(buffer->root, handle_from(buffer), handle_to(buffer));
     syncedmem_root_unlock(buffer->root);
     return head;
 }

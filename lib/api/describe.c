@@ -32,11 +32,11 @@ static __attribute__((format(printf, 2, 3))) void put(struct writer *writer, con
 static void put_handle(struct writer *writer, const syncedmem_buffer *buffer)
 {
     const struct root *root = buffer->root;
-    put(writer, "%s of %zu bytes", is_view(buffer) ? "view" : "buffer", buffer->length);
-    if (is_view(buffer))
+    put(writer, "%s of %zu bytes", handle_is_view(buffer) ? "view" : "buffer", buffer->length);
+    if (handle_is_view(buffer))
         put(writer, " from %zu on, of a buffer of %zu", buffer->offset, root->size);
     put(writer, "\nhead: %s\nhome: %s%s\n",
-        syncedmem_head_name(syncedmem_root_head(root, range_start(buffer), range_end(buffer))),
+        syncedmem_head_name(syncedmem_root_head(root, handle_from(buffer), handle_to(buffer))),
         root->home ? root->home->name : "none yet", root->home_fixed ? ", fixed" : "");
 }
 

@@ -48,7 +48,7 @@ static void describe_lease(struct lease *lease, const struct request *request, u
     lease->slot = slot;
     lease->writes = request->access.mode != ACCESS_READ;
     lease->from = request->access.from;
-    lease->to = request->access.to;
+    lease->to = request->access.from + request->length; /* of size 0: empty, and in no one's way */
     lease->stream = stream;
 }
 
@@ -56,7 +56,7 @@ static void describe_lease(struct lease *lease, const struct request *request, u
 static syncedmem_status_t begin_access(struct root *root, const struct request *request,
                                        unsigned *out_slot)
 {
-    if (range_is_empty(request->access.from, request->access.to))
+    if (request->access.from == request->access.to)
         return syncedmem_copy_slot(root, request->access.place, out_slot);
     syncedmem_status_t status = syncedmem_access_begin(root, &request->access, out_slot);
     if (status == SYNCEDMEM_OK && request->stream)
@@ -104,7 +104,7 @@ static syncedmem_status_t make_request(const syncedmem_buffer *buffer, syncedmem
     if (status == SYNCEDMEM_OK)
         status = syncedmem_require_stream_at(stream, place);
     request->access.from = offset;
-    request->access.to = offset + (buffer->root->size > 0 ? length : 1);
+    request->access.to = range_end(buffer, offset, length);
     request->access.choice = (struct stream_choice){place, stream ? stream->stream : NULL};
     return status;
 }
@@ -186,8 +186,9 @@ syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t tok
     struct root *root = buffer->root;
     syncedmem_root_lock(root);
     const syncedmem_status_t status = end(root, token);
+    const bool is_left = syncedmem_root_is_left(root);
     syncedmem_root_unlock(root);
-    if (status == SYNCEDMEM_OK)
-        syncedmem_root_release(root);
+    if (is_left)
+        syncedmem_root_destroy(root);
     return status;
 }

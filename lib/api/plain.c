@@ -39,12 +39,12 @@ static syncedmem_status_t access_side(syncedmem_buffer *buffer, enum side side,
 {
     struct root *root = buffer->root;
     struct access access = {
-        .mode = mode, .from = range_start(buffer), .to = range_end(buffer), .expose = true};
+        .mode = mode, .from = handle_from(buffer), .to = handle_to(buffer), .expose = true};
     unsigned slot = side == HOST_SIDE ? HOST_SLOT : HOST_SLOT + 1;
     syncedmem_status_t status = place_of_side(root, side, &access.place);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_root_touch(root);
-    if (status == SYNCEDMEM_OK && !range_is_empty(access.from, access.to))
+    if (status == SYNCEDMEM_OK && access.from < access.to)
         status = syncedmem_access(root, &access, &slot);
     if (status != SYNCEDMEM_OK)
         return status;
@@ -180,7 +180,7 @@ syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buffer, syncedmem_
     syncedmem_status_t status = place_of_push(root, stream, &place);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_move_push(root, place, stream ? stream->stream : NULL,
-                                     range_start(buffer), range_end(buffer));
+                                     handle_from(buffer), handle_to(buffer));
     syncedmem_root_unlock(root);
     return status;
 }

@@ -45,12 +45,6 @@ syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, syncedmem_place *pl
 
 /* ---- One range of one buffer ---- */
 
-/* The end of a range in the root that starts there: all of a root of size 0 is not empty. */
-static size_t end_of(const syncedmem_buffer *buffer, size_t from, size_t length)
-{
-    return from + (buffer->root->size > 0 ? length : 1);
-}
-
 /* On the host the stream is the giving device's. */
 static syncedmem_status_t check_prefetch(const syncedmem_stream *stream,
                                          const syncedmem_place *place)
@@ -67,8 +61,8 @@ syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer, syncedmem_place 
     syncedmem_status_t status = range_in_root(buffer, &offset, length);
     if (status == SYNCEDMEM_OK)
         status = check_prefetch(stream, place);
-    const size_t end = end_of(buffer, offset, length);
-    if (status != SYNCEDMEM_OK || range_is_empty(offset, end))
+    const size_t end = range_end(buffer, offset, length);
+    if (status != SYNCEDMEM_OK || offset == end)
         return status;
     struct access access = {
         .place = place, .mode = ACCESS_READ, .from = offset, .to = end, .asynchronous = true};
@@ -88,8 +82,8 @@ syncedmem_status_t syncedmem_mark_modified(syncedmem_buffer *buffer, syncedmem_p
     REQUIRE_ARGUMENT(buffer);
     REQUIRE_ARGUMENT(place);
     syncedmem_status_t status = range_in_root(buffer, &offset, length);
-    const size_t end = end_of(buffer, offset, length);
-    if (status != SYNCEDMEM_OK || range_is_empty(offset, end))
+    const size_t end = range_end(buffer, offset, length);
+    if (status != SYNCEDMEM_OK || offset == end)
         return status;
     syncedmem_root_lock(buffer->root);
     status = syncedmem_move_mark(buffer->root, place, offset, end);

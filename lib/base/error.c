@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
-/* Names of the caller's may hold anything, and a message is one line. */
-static void make_one_line(char *text)
+void syncedmem_make_one_line(char *text)
 {
     for (; *text; text++)
         if ((unsigned char)*text < ' ' || *text == 0x7f)
@@ -25,7 +24,7 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
     va_start(arguments, format);
     vsnprintf(state->error_text, sizeof state->error_text, format, arguments);
     va_end(arguments);
-    make_one_line(state->error_text);
+    syncedmem_make_one_line(state->error_text);
     syncedmem_log(SYNCEDMEM_LOG_DEBUG, "%s: %s", syncedmem_status_name(status), state->error_text);
     return status;
 }

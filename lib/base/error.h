@@ -18,4 +18,7 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
 /* The usual one: what could not be allocated, and how many bytes. */
 syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size);
 
+/* Names of the caller's may hold anything, and a message is one line. */
+void syncedmem_make_one_line(char *text);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -43,22 +44,26 @@ static bool level_of_name(const char *name, syncedmem_log_level_t *out_level)
     return false;
 }
 
-/* A malformed value asks for warnings: the one that names it is the first. */
+/* The log is off then, so this goes to where the user looks for it. */
+static void name_malformed(const char *name)
+{
+    char line[LINE_SIZE];
+    snprintf(line, sizeof line,
+             "SYNCEDMEM_LOG is \"%.40s\", not off, error, warning, info or debug: ignored", name);
+    syncedmem_make_one_line(line);
+    fprintf(stderr, "syncedmem warning: %s\n", line);
+}
+
 static void read_environment(void)
 {
     const char *name = secure_getenv("SYNCEDMEM_LOG");
     syncedmem_log_level_t level = SYNCEDMEM_LOG_OFF;
     if (!name)
         return;
-    if (level_of_name(name, &level)) {
+    if (level_of_name(name, &level))
         atomic_store(&wanted_level, level);
-        return;
-    }
-    fprintf(
-        stderr,
-        "syncedmem warning: SYNCEDMEM_LOG is \"%.40s\", not off, error, warning, info or debug: "
-        "ignored\n",
-        name);
+    else
+        name_malformed(name);
 }
 
 bool syncedmem_log_wants(syncedmem_log_level_t level)
@@ -119,6 +124,7 @@ void syncedmem_log(syncedmem_log_level_t level, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line->text, sizeof line->text, format, arguments);
     va_end(arguments);
+    syncedmem_make_one_line(line->text);
 }
 
 static struct log_line *free_first(struct log_line *line)

@@ -27,12 +27,6 @@ bool syncedmem_is_current(const struct root *root, unsigned slot, size_t from, s
     return !summary.has_fresh && (summary.in_all & slot_bit(slot)) != 0;
 }
 
-static bool is_alone(const struct root *root, unsigned slot, size_t from, size_t to)
-{
-    const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
-    return !summary.has_fresh && summary.in_any == slot_bit(slot);
-}
-
 /* ---- Bytes ---- */
 
 static syncedmem_status_t bring_in(struct root *root, const struct access *access, unsigned slot)
@@ -42,15 +36,15 @@ static syncedmem_status_t bring_in(struct root *root, const struct access *acces
                : syncedmem_transfer_in(root, slot, access->from, access->to, access->choice);
 }
 
-/* Memory that may be written where it is going to be. */
+/* Memory that may be written where it is going to be. `is_stale`: bytes have to be brought. */
 static syncedmem_status_t ensure_memory(struct root *root, const struct access *access,
-                                        unsigned slot, bool is_current)
+                                        unsigned slot, bool is_stale)
 {
     const bool overwritten = access->mode == ACCESS_WRITE && !access->may_fail;
     const size_t from = overwritten ? access->from : 0;
     const size_t to = overwritten ? access->to : 0;
     syncedmem_status_t status = syncedmem_copy_ensure(root, slot, from, to);
-    const bool will_be_written = access->mode != ACCESS_READ || !is_current;
+    const bool will_be_written = access->mode != ACCESS_READ || is_stale;
     if (status == SYNCEDMEM_OK && will_be_written && root->body->copies.slots[slot].read_only)
         status = syncedmem_copy_make_writable(root, slot, from, to);
     return status;
@@ -66,9 +60,10 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
         status = syncedmem_lease_check(root, from, to, writing);
     if (status != SYNCEDMEM_OK)
         return status;
-    const bool is_current = syncedmem_is_current(root, *out_slot, from, to);
-    status = ensure_memory(root, access, *out_slot, is_current);
-    if (status == SYNCEDMEM_OK && access->mode != ACCESS_WRITE && !is_current)
+    const bool is_stale =
+        access->mode != ACCESS_WRITE && !syncedmem_is_current(root, *out_slot, from, to);
+    status = ensure_memory(root, access, *out_slot, is_stale);
+    if (status == SYNCEDMEM_OK && is_stale)
         status = bring_in(root, access, *out_slot);
     if (status == SYNCEDMEM_OK && !access->asynchronous)
         status = syncedmem_work_settle(root, *out_slot, from, to, writing);
@@ -79,15 +74,12 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
 
 static void mark_map(struct root *root, const struct access *access, unsigned slot)
 {
-    const size_t from = access->from, to = access->to;
-    const bool writing = access->mode != ACCESS_READ;
-    if (writing ? is_alone(root, slot, from, to) : syncedmem_is_current(root, slot, from, to))
-        return;
-    if (writing)
-        syncedmem_map_assign(&root->body->map, from, to, slot_bit(slot));
-    else
-        syncedmem_map_add(&root->body->map, from, to, slot_bit(slot));
-    syncedmem_root_changed(root);
+    struct map *map = &root->body->map;
+    const bool changed = access->mode == ACCESS_READ
+                             ? syncedmem_map_add(map, access->from, access->to, slot_bit(slot))
+                             : syncedmem_map_assign(map, access->from, access->to, slot_bit(slot));
+    if (changed)
+        syncedmem_root_changed(root);
 }
 
 /* The first device touch that succeeds decides the home. */
@@ -100,13 +92,18 @@ static void fix_home(struct root *root, unsigned slot)
     root->home_fixed = true;
 }
 
+void syncedmem_access_decide(struct root *root, unsigned slot)
+{
+    syncedmem_copies_capture_policy(root);
+    fix_home(root, slot);
+}
+
 void syncedmem_access_mark(struct root *root, const struct access *access, unsigned slot)
 {
     mark_map(root, access, slot);
-    syncedmem_copies_capture_policy(root);
     if (access->expose)
         root->body->copies.slots[slot].exposed = true;
-    fix_home(root, slot);
+    syncedmem_access_decide(root, slot);
 }
 
 syncedmem_status_t syncedmem_access(struct root *root, const struct access *access,

@@ -42,6 +42,9 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
 /* Marks the map. Cannot fail. */
 void syncedmem_access_mark(struct root *root, const struct access *access, unsigned slot);
 
+/* What a first touch decides when it succeeds: the policy, and the home if it is of a device. */
+void syncedmem_access_decide(struct root *root, unsigned slot);
+
 /* Both. */
 syncedmem_status_t syncedmem_access(struct root *root, const struct access *access,
                                     unsigned *out_slot);

@@ -6,12 +6,18 @@
 
 /* ---- Conflicts ---- */
 
+static bool is_empty(const struct lease *lease)
+{
+    return lease->from == lease->to;
+}
+
+/* An empty range overlaps nothing. */
 static const struct lease *find_conflict(const struct root *root, size_t from, size_t to,
                                          bool writing)
 {
     const struct lease *lease = root->body->leases.open;
     for (; lease; lease = lease->next)
-        if (from < lease->to && lease->from < to && (writing || lease->writes))
+        if (from < lease->to && lease->from < to && !is_empty(lease) && (writing || lease->writes))
             return lease;
     return NULL;
 }
@@ -33,7 +39,7 @@ syncedmem_status_t syncedmem_lease_check(const struct root *root, size_t from, s
 syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned slot)
 {
     for (const struct lease *lease = root->body->leases.open; lease; lease = lease->next)
-        if (lease->slot == slot)
+        if (lease->slot == slot && !is_empty(lease))
             return busy(root, lease);
     return SYNCEDMEM_OK;
 }
@@ -85,7 +91,6 @@ void syncedmem_lease_open(struct root *root, struct lease *lease)
     lease->next = leases->open;
     leases->open = lease;
     syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_LEASES, 1);
-    syncedmem_root_retain(root);
 }
 
 struct lease **syncedmem_lease_find(struct root *root, syncedmem_token_t token)

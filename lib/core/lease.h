@@ -46,13 +46,13 @@ bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to, b
 struct lease *syncedmem_lease_alloc(struct root *root);
 void syncedmem_lease_free(struct root *root, struct lease *lease);
 
-/* Gives it its token, and holds the root. */
+/* Gives it its token. Open leases hold the root; see syncedmem_root_release(). */
 void syncedmem_lease_open(struct root *root, struct lease *lease);
 
 /* The link to the lease with that token; NULL when there is none. */
 struct lease **syncedmem_lease_find(struct root *root, syncedmem_token_t token);
 
-/* Unlists and frees it. The caller releases the root. */
+/* Unlists and frees it. The caller asks syncedmem_root_is_left(). */
 void syncedmem_lease_close(struct root *root, struct lease **link);
 
 #endif

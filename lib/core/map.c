@@ -76,6 +76,8 @@ static void join(struct map *map, size_t first, size_t last)
     for (; next < map->count && next <= last; next++)
         if (map->segments[next].valid != map->segments[kept].valid)
             map->segments[++kept] = map->segments[next];
+    if (next == kept + 1)
+        return;
     memmove(&map->segments[kept + 1], &map->segments[next],
             (map->count - next) * sizeof *map->segments);
     map->count -= next - kept - 1;
@@ -104,8 +106,19 @@ static place_set remove_unless_last(place_set valid, place_set places)
     return valid & ~places ? valid & ~places : valid;
 }
 
-static inline void change(struct map *map, size_t from, size_t to, change_fn function,
-                          place_set places)
+/* A range inside of one segment, with something left of it on either side: no neighbour can be
+ * equal to it, and all that comes after moves once. */
+static inline void split(struct map *map, size_t index, size_t from, size_t to, place_set valid)
+{
+    struct segment *segment = &map->segments[index];
+    memmove(segment + 3, segment + 1, (map->count - index - 1) * sizeof *segment);
+    segment[1] = (struct segment){.start = from, .valid = valid};
+    segment[2] = (struct segment){.start = to, .valid = segment->valid};
+    map->count += 2;
+}
+
+static inline void change_many(struct map *map, size_t from, size_t to, change_fn function,
+                               place_set places)
 {
     const size_t first = cut(map, from);
     const size_t last = cut(map, to);
@@ -114,14 +127,30 @@ static inline void change(struct map *map, size_t from, size_t to, change_fn fun
     join(map, first, last);
 }
 
-void syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid)
+/* Most ranges lie in one segment, and most of these change nothing. */
+static inline bool change(struct map *map, size_t from, size_t to, change_fn function,
+                          place_set places)
 {
-    change(map, from, to, assign, valid);
+    const size_t index = syncedmem_map_find(map, from);
+    const size_t end = syncedmem_map_end(map, index);
+    const place_set valid = function(map->segments[index].valid, places);
+    if (to <= end && valid == map->segments[index].valid)
+        return false;
+    if (map->segments[index].start < from && to < end)
+        split(map, index, from, to, valid);
+    else
+        change_many(map, from, to, function, places);
+    return true;
 }
 
-void syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
+bool syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid)
 {
-    change(map, from, to, add, valid);
+    return change(map, from, to, assign, valid);
+}
+
+bool syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
+{
+    return change(map, from, to, add, valid);
 }
 
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale)

@@ -22,7 +22,7 @@ enum { PLACE_SET_MAX = 64 };
 
 /* Exact up to so many segments. Above MAP_LIMIT the map is merged down to MAP_EXACT; the room
  * between spares most changes of a crowded map the search for what to merge. */
-enum { MAP_EXACT = 512, MAP_LIMIT = 640 };
+enum { MAP_EXACT = 512, MAP_LIMIT = 1024 };
 
 struct segment {
     size_t start; /* ends where the next one starts, the last one at the span */
@@ -49,11 +49,11 @@ size_t syncedmem_map_find(const struct map *map, size_t offset);
 /* Where the segment ends. */
 size_t syncedmem_map_end(const struct map *map, size_t index);
 
-/* In [from, to): exactly these places hold the newest bytes. */
-void syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid);
+/* In [from, to): exactly these places hold the newest bytes. False: nothing changed. */
+bool syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid);
 
-/* In [from, to): these places hold the newest bytes as well. */
-void syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid);
+/* In [from, to): these places hold the newest bytes as well. False: nothing changed. */
+bool syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid);
 
 /* In [from, to): these places do not hold the newest bytes any more, except where no other does. */
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale);

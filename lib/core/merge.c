@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/merge.h"
 #include "core/root.h"
@@ -36,32 +37,45 @@ static place_set effective(const struct root *root, struct span span)
 
 static double lost(struct span span, place_set kept)
 {
-    return length_of(span) * __builtin_popcountll(span.valid & ~kept);
+    double bytes = 0;
+    for (place_set left = span.valid & ~kept; left; left &= left - 1)
+        bytes += length_of(span); /* few; without the instruction for it, popcount is a call */
+    return bytes;
 }
 
-static struct verdict judge_common(struct span left, struct span right, place_set common)
+/* A reader's bytes stay current where it reads them, so that nothing has to be sent there again. */
+static bool is_leased_at(const struct root *root, struct span span, place_set places)
 {
+    const struct lease *lease = root->body->leases.open;
+    for (; lease; lease = lease->next)
+        if (span.from < lease->to && lease->from < span.to && places & slot_bit(lease->slot))
+            return true;
+    return false;
+}
+
+static inline struct verdict judge_common(const struct root *root, struct span left,
+                                          struct span right, place_set common)
+{
+    if (is_leased_at(root, left, left.valid & ~common) ||
+        is_leased_at(root, right, right.valid & ~common))
+        return (struct verdict){.cost = INFINITY, .common = common};
     const double fresh = !left.valid ? length_of(left) : !right.valid ? length_of(right) : 0;
     return (struct verdict){.cost = lost(left, common) + lost(right, common) + fresh,
                             .common = common};
 }
 
-/* Nothing in common: the shorter one is brought to where the longer one is, unless the longer
- * one is nowhere yet. Bytes in use stay where they are. */
-static struct verdict judge_apart(const struct root *root, struct span left, struct span right)
+/* The mover is brought to where the stayer is. Bytes in use stay where they are. */
+static inline struct verdict judge_move(const struct root *root, struct span mover,
+                                        struct span stayer)
 {
-    const bool left_is_longer = length_of(left) > length_of(right);
-    struct span stayer = left_is_longer ? left : right;
-    struct span mover = left_is_longer ? right : left;
-    if (!effective(root, stayer)) {
-        const struct span swapped = stayer;
-        stayer = mover;
-        mover = swapped;
-    }
-    const unsigned target = (unsigned)__builtin_ctzll(effective(root, stayer));
+    const place_set places = effective(root, stayer);
+    if (!places)
+        return (struct verdict){.cost = INFINITY};
+    const unsigned target = (unsigned)__builtin_ctzll(places);
     const place_set kept = slot_bit(target);
     if (root->body->copies.slots[target].read_only ||
-        syncedmem_lease_overlaps(root, mover.from, mover.to, false))
+        syncedmem_lease_overlaps(root, mover.from, mover.to, false) ||
+        is_leased_at(root, stayer, stayer.valid & ~kept))
         return (struct verdict){.cost = INFINITY};
     return (struct verdict){
         .cost = length_of(mover) + lost(mover, kept) + lost(stayer, kept),
@@ -70,10 +84,22 @@ static struct verdict judge_apart(const struct root *root, struct span left, str
     };
 }
 
-static struct verdict judge(const struct root *root, struct span left, struct span right)
+/* Nothing in common: the shorter one is brought to where the longer one is, or if that cannot
+ * be, the longer one to where the shorter one is. */
+static inline struct verdict judge_apart(const struct root *root, struct span left,
+                                         struct span right)
+{
+    const bool left_is_longer = length_of(left) > length_of(right);
+    const struct span longer = left_is_longer ? left : right;
+    const struct span shorter = left_is_longer ? right : left;
+    const struct verdict verdict = judge_move(root, shorter, longer);
+    return verdict.cost < INFINITY ? verdict : judge_move(root, longer, shorter);
+}
+
+static inline struct verdict judge(const struct root *root, struct span left, struct span right)
 {
     const place_set common = effective(root, left) & effective(root, right);
-    return common ? judge_common(left, right, common) : judge_apart(root, left, right);
+    return common ? judge_common(root, left, right, common) : judge_apart(root, left, right);
 }
 
 static struct span span_at(const struct map *map, size_t index)
@@ -115,77 +141,137 @@ static double select_kth(double *values, size_t count, size_t k)
     return values[k - 1];
 }
 
-static double price_limit(const struct root *root, double *costs)
+/* The verdict on a segment and the next one. */
+struct pair {
+    double cost;
+    unsigned target;
+    bool has_common;
+    bool moves_left; /* the mover is the left one */
+};
+
+/* Fills in all pairs. `values` is room for as many. */
+static double price_limit(const struct root *root, struct pair *pairs, double *values)
 {
     const struct map *map = &root->body->map;
-    for (size_t i = 0; i + 1 < map->count; i++)
-        costs[i] = judge(root, span_at(map, i), span_at(map, i + 1)).cost;
-    return select_kth(costs, map->count - 1, map->count - MAP_EXACT);
+    struct span left = span_at(map, 0);
+    for (size_t i = 0; i + 1 < map->count; i++) {
+        const struct span right = span_at(map, i + 1);
+        const struct verdict verdict = judge(root, left, right);
+        values[i] = verdict.cost;
+        pairs[i] = (struct pair){verdict.cost, verdict.target, verdict.common != 0,
+                                 verdict.mover.from == left.from};
+        left = right;
+    }
+    return select_kth(values, map->count - 1, map->count - MAP_EXACT);
 }
 
 /* ---- Bringing movers ---- */
 
-struct moves {
-    struct region *regions; /* all movers, by position */
-    unsigned *targets;
-    place_set *valid;
-    size_t count;
+enum role { ROLE_NONE, ROLE_MOVER, ROLE_STAYER };
+
+struct move {
+    size_t index; /* of the segment */
+    unsigned target;
+    unsigned source; /* the target itself for zeros */
 };
 
-static void add_move(struct moves *moves, const struct verdict *verdict)
-{
-    const struct span mover = verdict->mover;
-    /* A segment can be the mover for both of its neighbours. */
-    if (moves->count > 0 && moves->regions[moves->count - 1].from == mover.from)
-        return;
-    moves->regions[moves->count] = (struct region){mover.from, mover.from, mover.to - mover.from};
-    moves->targets[moves->count] = verdict->target;
-    moves->valid[moves->count] = mover.valid;
-    moves->count++;
-}
+struct moves {
+    unsigned char *roles; /* enum role of each segment */
+    struct move *list;
+    struct region *group; /* room for as many */
+    size_t count;
+    size_t saved; /* segments that will go at least */
+};
 
-static void list_moves(const struct root *root, double limit, struct moves *moves)
+/* A neighbour that is where the mover goes will be merged with it, and so stays. */
+static void keep_neighbour(const struct root *root, size_t index, unsigned target,
+                           struct moves *moves)
 {
     const struct map *map = &root->body->map;
-    for (size_t i = 0; i + 1 < map->count; i++) {
-        const struct verdict verdict = judge(root, span_at(map, i), span_at(map, i + 1));
-        if (!verdict.common && verdict.cost <= limit && verdict.cost < INFINITY)
-            add_move(moves, &verdict);
+    if (index >= map->count || moves->roles[index] == ROLE_MOVER ||
+        !(effective(root, span_at(map, index)) & slot_bit(target)))
+        return;
+    moves->roles[index] = ROLE_STAYER;
+    moves->saved++;
+}
+
+static void add_move(const struct root *root, size_t mover, unsigned target, struct moves *moves)
+{
+    const place_set valid = root->body->map.segments[mover].valid;
+    const unsigned source = valid ? (unsigned)__builtin_ctzll(valid) : target;
+    moves->roles[mover] = ROLE_MOVER;
+    moves->list[moves->count++] = (struct move){mover, target, source};
+    if (mover > 0)
+        keep_neighbour(root, mover - 1, target, moves);
+    keep_neighbour(root, mover + 1, target, moves);
+}
+
+/* The pair of segment i and the next: below the limit, or at it. */
+static void consider(const struct root *root, size_t i, const struct pair *pair, double limit,
+                     bool at_limit, struct moves *moves)
+{
+    if (pair->cost == INFINITY || !(at_limit ? pair->cost == limit : pair->cost < limit))
+        return;
+    if (pair->has_common) {
+        moves->saved++; /* goes without a move */
+        return;
     }
+    const size_t mover = pair->moves_left ? i : i + 1;
+    const size_t stayer = pair->moves_left ? i + 1 : i;
+    if (moves->roles[mover] == ROLE_NONE && moves->roles[stayer] != ROLE_MOVER)
+        add_move(root, mover, pair->target, moves);
 }
 
-/* The slot that a mover comes from: the target itself for zeros. */
-static unsigned source_of(const struct moves *moves, size_t index)
+/* No more than are needed: first those below the limit, then those at it. */
+static void list_moves(const struct root *root, const struct pair *pairs, double limit,
+                       struct moves *moves)
 {
-    return moves->valid[index] ? (unsigned)__builtin_ctzll(moves->valid[index])
-                               : moves->targets[index];
+    const size_t count = root->body->map.count - 1;
+    const size_t enough = root->body->map.count - MAP_EXACT;
+    memset(moves->roles, ROLE_NONE, count + 1);
+    moves->count = 0;
+    moves->saved = 0;
+    for (size_t i = 0; i < count && moves->saved < enough; i++)
+        consider(root, i, &pairs[i], limit, false, moves);
+    for (size_t i = 0; i < count && moves->saved < enough; i++)
+        consider(root, i, &pairs[i], limit, true, moves);
 }
 
-/* All movers between one pair of slots are one submission. `group` is room for them. */
-static syncedmem_status_t bring_group(struct root *root, struct moves *moves, unsigned target,
-                                      unsigned source, struct region *group)
+static bool is_of_group(const struct move *move, unsigned target, unsigned source)
 {
+    return move->target == target && move->source == source;
+}
+
+/* All movers between one pair of slots are one submission. Leaves neighbours that are equal. */
+static syncedmem_status_t bring_group(struct root *root, const struct moves *moves, unsigned target,
+                                      unsigned source)
+{
+    struct map *map = &root->body->map;
     size_t count = 0;
-    for (size_t i = 0; i < moves->count; i++)
-        if (moves->targets[i] == target && source_of(moves, i) == source)
-            group[count++] = moves->regions[i];
+    for (size_t i = 0; i < moves->count; i++) {
+        if (!is_of_group(&moves->list[i], target, source))
+            continue;
+        const struct span mover = span_at(map, moves->list[i].index);
+        moves->group[count++] = (struct region){mover.from, mover.from, mover.to - mover.from};
+    }
     if (count == 0)
         return SYNCEDMEM_OK;
     const syncedmem_status_t status =
-        syncedmem_transfer_regions(root, target, source, group, count);
-    for (size_t i = 0; status == SYNCEDMEM_OK && i < count; i++)
-        syncedmem_map_add(&root->body->map, group[i].from, group[i].from + group[i].length,
-                          slot_bit(target));
+        syncedmem_transfer_regions(root, target, source, moves->group, count);
+    for (size_t i = 0; status == SYNCEDMEM_OK && i < moves->count; i++)
+        if (is_of_group(&moves->list[i], target, source))
+            map->segments[moves->list[i].index].valid |= slot_bit(target);
     return status;
 }
 
-static syncedmem_status_t bring_moves(struct root *root, struct moves *moves, struct region *group)
+static syncedmem_status_t bring_moves(struct root *root, const struct moves *moves)
 {
     const unsigned slots = (unsigned)root->body->copies.count;
     syncedmem_status_t status = SYNCEDMEM_OK;
     for (unsigned target = 0; status == SYNCEDMEM_OK && target < slots; target++)
         for (unsigned source = 0; status == SYNCEDMEM_OK && source < slots; source++)
-            status = bring_group(root, moves, target, source, group);
+            status = bring_group(root, moves, target, source);
+    syncedmem_map_join_all(&root->body->map);
     return status;
 }
 
@@ -200,10 +286,11 @@ static void merge_neighbours(struct root *root, double limit)
     struct span last = span_at(map, 0);
     for (size_t i = 1; i < map->count; i++) {
         const struct span next = span_at(map, i);
-        const struct verdict verdict = judge(root, last, next);
-        if (merged < enough && verdict.common && verdict.cost <= limit) {
-            last = (struct span){last.from, next.to, verdict.common};
-            map->segments[kept].valid = verdict.common;
+        const place_set common = effective(root, last) & effective(root, next);
+        const double cost = common ? judge_common(root, last, next, common).cost : INFINITY;
+        if (merged < enough && cost < INFINITY && cost <= limit) {
+            last = (struct span){last.from, next.to, common};
+            map->segments[kept].valid = common;
             merged++;
         } else {
             map->segments[++kept] = (struct segment){next.from, next.valid};
@@ -212,30 +299,36 @@ static void merge_neighbours(struct root *root, double limit)
     }
     map->count = kept + 1;
     syncedmem_map_join_all(map);
-    syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_MERGES, merged);
 }
 
-static syncedmem_status_t merge_pass(struct root *root, struct moves *moves, double *costs,
-                                     struct region *group)
+/* Room for all segments each. */
+struct search {
+    struct pair *pairs;
+    double *values;
+    struct moves moves;
+};
+
+static syncedmem_status_t merge_pass(struct root *root, struct search *search)
 {
-    const double limit = price_limit(root, costs);
-    moves->count = 0;
-    list_moves(root, limit, moves);
-    const syncedmem_status_t status = bring_moves(root, moves, group);
-    if (status == SYNCEDMEM_OK && root->body->map.count > MAP_EXACT)
+    const struct map *map = &root->body->map;
+    const size_t before = map->count;
+    const double limit = price_limit(root, search->pairs, search->values);
+    list_moves(root, search->pairs, limit, &search->moves);
+    const syncedmem_status_t status = bring_moves(root, &search->moves);
+    if (status == SYNCEDMEM_OK && map->count > MAP_EXACT)
         merge_neighbours(root, limit);
+    syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_MERGES, before - map->count);
+    syncedmem_root_changed(root);
     return status;
 }
 
-static syncedmem_status_t merge_passes(struct root *root, struct moves *moves, double *costs,
-                                       struct region *group)
+static syncedmem_status_t merge_passes(struct root *root, struct search *search)
 {
     const struct map *map = &root->body->map;
     size_t before;
     do {
         before = map->count;
-        const syncedmem_status_t status = merge_pass(root, moves, costs, group);
-        syncedmem_root_changed(root);
+        const syncedmem_status_t status = merge_pass(root, search);
         if (status != SYNCEDMEM_OK)
             return status;
     } while (map->count > MAP_EXACT && map->count < before);
@@ -246,18 +339,22 @@ static syncedmem_status_t merge_passes(struct root *root, struct moves *moves, d
 static syncedmem_status_t merge(struct root *root)
 {
     const size_t count = root->body->map.count;
-    double *costs = malloc(count * sizeof *costs);
-    struct region *regions = malloc(2 * count * sizeof *regions);
-    unsigned *targets = malloc(count * sizeof *targets);
-    place_set *valid = malloc(count * sizeof *valid);
-    struct moves moves = {.regions = regions, .targets = targets, .valid = valid};
+    struct search search = {
+        .pairs = malloc(count * sizeof *search.pairs),
+        .values = malloc(count * sizeof *search.values),
+        .moves.roles = malloc(count),
+        .moves.list = malloc(count * sizeof *search.moves.list),
+        .moves.group = malloc(count * sizeof *search.moves.group),
+    };
+    const struct moves *moves = &search.moves;
     syncedmem_status_t status = SYNCEDMEM_OK;
-    if (costs && regions && targets && valid)
-        status = merge_passes(root, &moves, costs, regions + count);
-    free(costs);
-    free(regions);
-    free(targets);
-    free(valid);
+    if (search.pairs && search.values && moves->roles && moves->list && moves->group)
+        status = merge_passes(root, &search);
+    free(search.pairs);
+    free(search.values);
+    free(search.moves.roles);
+    free(search.moves.list);
+    free(search.moves.group);
     return status;
 }
 

@@ -109,10 +109,21 @@ static syncedmem_place *place_of_copy(const struct root *to_root, const struct r
     return possible ? possible : syncedmem_host();
 }
 
+/* Before the source is touched: what is refused changes nothing there either. */
+static syncedmem_status_t check_target(struct root *root, size_t from, size_t to)
+{
+    if (!root->body)
+        return SYNCEDMEM_OK;
+    const syncedmem_status_t status = syncedmem_work_reap(root);
+    return status == SYNCEDMEM_OK ? syncedmem_lease_check(root, from, to, true) : status;
+}
+
 syncedmem_status_t syncedmem_move_copy(struct root *to_root, size_t to, struct root *from_root,
                                        size_t from, size_t length)
 {
-    syncedmem_status_t status = syncedmem_root_touch(from_root);
+    syncedmem_status_t status = check_target(to_root, to, to + length);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_root_touch(from_root);
     if (status != SYNCEDMEM_OK)
         return status;
     syncedmem_place *place = place_of_copy(to_root, from_root, from, from + length);
@@ -207,6 +218,8 @@ static syncedmem_status_t save(struct root *root, unsigned dropped)
     list_alone(map, dropped, regions);
     status = bring(root, target, dropped, regions, count);
     free(regions);
+    if (status == SYNCEDMEM_OK)
+        syncedmem_access_decide(root, target);
     return status;
 }
 

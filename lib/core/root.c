@@ -78,14 +78,36 @@ static struct adoption *destroy_body(struct root *root)
     return finished;
 }
 
-void syncedmem_root_release(struct root *root)
+void syncedmem_root_destroy(struct root *root)
 {
-    if (atomic_fetch_sub_explicit(&root->references, 1, memory_order_acq_rel) > 1)
-        return;
     struct adoption *finished = destroy_body(root);
     pthread_mutex_destroy(&root->lock);
     free(root);
     syncedmem_adoptions_tell(finished);
+}
+
+/* A count of leases among the references would cost each of them two atomic operations. */
+static bool leave_to_leases(struct root *root)
+{
+    if (!root->body)
+        return false;
+    syncedmem_root_lock(root);
+    const bool is_leased = root->body->leases.open != NULL;
+    root->orphaned = is_leased;
+    syncedmem_root_unlock(root);
+    return is_leased;
+}
+
+void syncedmem_root_release(struct root *root)
+{
+    if (atomic_fetch_sub_explicit(&root->references, 1, memory_order_acq_rel) == 1 &&
+        !leave_to_leases(root))
+        syncedmem_root_destroy(root);
+}
+
+bool syncedmem_root_is_left(const struct root *root)
+{
+    return root->orphaned && !root->body->leases.open;
 }
 
 syncedmem_status_t syncedmem_root_touch(struct root *root)
@@ -107,7 +129,7 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
 static uint64_t hot_bits(const struct root *root, unsigned slot, const syncedmem_buffer *buffer,
                          uint64_t read_bit, uint64_t write_bit)
 {
-    const size_t from = buffer->offset, to = from + (root->size > 0 ? buffer->length : 1);
+    const size_t from = handle_from(buffer), to = handle_to(buffer);
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
     if (!root->body->copies.slots[slot].exposed || summary.has_fresh ||
         !(summary.in_all & slot_bit(slot)) || syncedmem_lease_overlaps(root, from, to, true))
@@ -128,8 +150,7 @@ static void set_pointer(syncedmem_buffer *buffer, enum side side, unsigned slot)
  * be anywhere. */
 static bool can_be_hot(const syncedmem_buffer *buffer)
 {
-    const struct root *root = buffer->root;
-    return !root->body->works && (buffer->length > 0 || root->size == 0);
+    return !buffer->root->body->works && handle_from(buffer) < handle_to(buffer);
 }
 
 void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)

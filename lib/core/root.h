@@ -71,7 +71,8 @@ struct root {
     struct body *body; /* NULL until the first touch */
     syncedmem_place *home;
     pthread_mutex_t lock;
-    atomic_uint references; /* handles and open leases */
+    atomic_uint references; /* handles */
+    bool orphaned;          /* no handle is left, but open leases */
     uint8_t policy;         /* syncedmem_host_policy_t, 0: the process's */
     bool touched;           /* successfully: the policy is captured */
     bool home_fixed;        /* a device was touched */
@@ -82,7 +83,10 @@ struct root {
 
 struct root *syncedmem_root_create(size_t size);
 void syncedmem_root_retain(struct root *root);
+
+/* Without references the root ends, at once or with its last open lease. */
 void syncedmem_root_release(struct root *root);
+void syncedmem_root_destroy(struct root *root);
 
 /* ---- The lock. What follows is for its holder ---- */
 
@@ -101,6 +105,9 @@ static inline void syncedmem_root_unlock(struct root *root)
     syncedmem_adoptions_tell(syncedmem_root_unlock_only(root));
 }
 
+/* Whether neither handles nor leases are left: the caller unlocks it and destroys it. */
+bool syncedmem_root_is_left(const struct root *root);
+
 /* The body, made if need be. */
 syncedmem_status_t syncedmem_root_touch(struct root *root);
 
@@ -118,6 +125,23 @@ void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer);
 static inline size_t syncedmem_root_span(const struct root *root)
 {
     return root->size > 0 ? root->size : 1;
+}
+
+/* The range of a handle in the map. An empty view has none: from is to. */
+static inline bool handle_is_view(const syncedmem_buffer *buffer)
+{
+    return buffer != &buffer->root->whole;
+}
+
+static inline size_t handle_from(const syncedmem_buffer *buffer)
+{
+    return buffer->offset;
+}
+
+static inline size_t handle_to(const syncedmem_buffer *buffer)
+{
+    return handle_is_view(buffer) ? buffer->offset + buffer->length
+                                  : syncedmem_root_span(buffer->root);
 }
 
 /* Where the newest bytes of a range are. */
