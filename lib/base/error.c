@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/call.h"
 #include "base/error.h"
@@ -33,6 +34,19 @@ syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size)
 {
     return syncedmem_error(SYNCEDMEM_OUT_OF_HOST_MEMORY, "no host memory for %s of %zu bytes", what,
                            size);
+}
+
+void syncedmem_error_keep(struct kept_error *kept)
+{
+    const struct thread_state *state = syncedmem_thread_peek();
+    memcpy(kept->text, state ? state->error_text : "", state ? sizeof kept->text : 1);
+}
+
+void syncedmem_error_put_back(const struct kept_error *kept)
+{
+    struct thread_state *state = syncedmem_thread_peek();
+    if (state)
+        memcpy(state->error_text, kept->text, strlen(kept->text) + 1);
 }
 
 const char *syncedmem_last_error(void)

@@ -8,6 +8,7 @@
 #ifndef SYNCEDMEM_BASE_ERROR_H
 #define SYNCEDMEM_BASE_ERROR_H
 
+#include "base/thread.h"
 #include "syncedmem.h"
 
 /* Keeps the text for this thread and returns the status, so that one line both reports and
@@ -17,6 +18,14 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
 
 /* The usual one: what could not be allocated, and how many bytes. */
 syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size);
+
+/* A failure inside a call that succeeds all the same leaves no trace: kept before, put back after. */
+struct kept_error {
+    char text[ERROR_TEXT_SIZE];
+};
+
+void syncedmem_error_keep(struct kept_error *kept);
+void syncedmem_error_put_back(const struct kept_error *kept);
 
 /* Names of the caller's may hold anything, and a message is one line. */
 void syncedmem_make_one_line(char *text);

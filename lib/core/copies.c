@@ -90,9 +90,11 @@ syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place
 
 /* ---- Pinning: a host block of ours is registered with the first device that is used ---- */
 
-/* Refusal is no failure: the buffer works on with pageable memory, and the count shows it. */
+/* Refusal is no failure: the buffer works on with pageable memory, and count and log show it. */
 static void pin_with(struct root *root, syncedmem_place *device)
 {
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
     struct copy *host = &root->body->copies.slots[HOST_SLOT];
     if (device->backend->pin(device->device, host->memory, root->size) == SYNCEDMEM_OK) {
         host->pin = PIN_DONE;
@@ -102,6 +104,7 @@ static void pin_with(struct root *root, syncedmem_place *device)
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_PIN_FALLBACKS, 1);
         syncedmem_log(SYNCEDMEM_LOG_WARNING, "a host block of %zu bytes stays pageable: %s",
                       root->size, syncedmem_last_error());
+        syncedmem_error_put_back(&kept);
     }
 }
 

@@ -75,17 +75,23 @@ bool syncedmem_backend_is_open(size_t index)
     return state_of(&openings[index]) == OPEN;
 }
 
+static const char *reason_at(size_t index)
+{
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
+    const syncedmem_status_t status = syncedmem_backend_open(index);
+    syncedmem_error_put_back(&kept);
+    if (status == SYNCEDMEM_OUT_OF_HOST_MEMORY)
+        return "there was no host memory to open it";
+    return openings[index].reason;
+}
+
 const char *syncedmem_backend_reason(const char *name)
 {
     PUBLIC_CALL;
-    for (size_t i = 0; name && i < BACKENDS; i++) {
-        if (strcmp(backends[i]->name, name) != 0)
-            continue;
-        const syncedmem_status_t status = syncedmem_backend_open(i);
-        if (status == SYNCEDMEM_OUT_OF_HOST_MEMORY)
-            return "there was no host memory to open it";
-        return openings[i].reason;
-    }
+    for (size_t i = 0; name && i < BACKENDS; i++)
+        if (strcmp(backends[i]->name, name) == 0)
+            return reason_at(i);
     return "this build has no backend of that name";
 }
 

@@ -17,10 +17,13 @@ static syncedmem_status_t open_and_list(size_t backend_index)
 
 void syncedmem_discover_all(void)
 {
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
     const struct backend *backend;
     for (size_t i = 0; (backend = syncedmem_backend_at(i)) != NULL; i++)
         if (!backend->by_name_only || backend->wanted())
             open_and_list(i); /* a backend that cannot be used keeps its reason */
+    syncedmem_error_put_back(&kept);
 }
 
 /* Whether the name is a backend's, a colon and a number as the library writes it. */
