@@ -44,9 +44,9 @@ syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned 
     return SYNCEDMEM_OK;
 }
 
-bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to, bool writing_only)
+bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to)
 {
-    return find_conflict(root, from, to, !writing_only) != NULL;
+    return find_conflict(root, from, to, true) != NULL;
 }
 
 /* ---- Tokens: each root takes a row of numbers from the process, so that no two roots share

@@ -39,8 +39,8 @@ syncedmem_status_t syncedmem_lease_check(const struct root *root, size_t from, s
 /* The same for whatever concerns all memory of a slot: any lease there, of whatever range. */
 syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned slot);
 
-/* Whether a lease overlaps the range; whether one that writes does. */
-bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to, bool writing_only);
+/* Whether any lease overlaps the range. */
+bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to);
 
 /* A lease that is not listed yet; NULL when there is no memory. */
 struct lease *syncedmem_lease_alloc(struct root *root);

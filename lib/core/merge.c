@@ -74,7 +74,7 @@ static inline struct verdict judge_move(const struct root *root, struct span mov
     const unsigned target = (unsigned)__builtin_ctzll(places);
     const place_set kept = slot_bit(target);
     if (root->body->copies.slots[target].read_only ||
-        syncedmem_lease_overlaps(root, mover.from, mover.to, false) ||
+        syncedmem_lease_overlaps(root, mover.from, mover.to) ||
         is_leased_at(root, stayer, stayer.valid & ~kept))
         return (struct verdict){.cost = INFINITY};
     return (struct verdict){

@@ -109,21 +109,28 @@ static syncedmem_place *place_of_copy(const struct root *to_root, const struct r
     return possible ? possible : syncedmem_host();
 }
 
-/* Before the source is touched: what is refused changes nothing there either. */
-static syncedmem_status_t check_target(struct root *root, size_t from, size_t to)
+/* Nothing is touched before both sides have been asked, and the target is ready before the source's
+ * fresh bytes are zeroed: what is refused leaves both as they were. */
+static syncedmem_status_t prepare_copy(struct root *to_root, const struct access *writing,
+                                       unsigned *out_to_slot, struct root *from_root,
+                                       const struct access *reading, unsigned *out_from_slot)
 {
-    if (!root->body)
-        return SYNCEDMEM_OK;
-    const syncedmem_status_t status = syncedmem_work_reap(root);
-    return status == SYNCEDMEM_OK ? syncedmem_lease_check(root, from, to, true) : status;
+    syncedmem_status_t status = syncedmem_lease_check(from_root, reading->from, reading->to, false);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_access_begin(to_root, writing, out_to_slot);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_access(from_root, reading, out_from_slot);
+    /* Within one root the source's mark may have used the room for the target's. */
+    if (status == SYNCEDMEM_OK &&
+        !syncedmem_map_reserve(&to_root->body->map, writing->from, writing->to))
+        status = syncedmem_error_no_host_memory("the map of a buffer", to_root->size);
+    return status;
 }
 
 syncedmem_status_t syncedmem_move_copy(struct root *to_root, size_t to, struct root *from_root,
                                        size_t from, size_t length)
 {
-    syncedmem_status_t status = check_target(to_root, to, to + length);
-    if (status == SYNCEDMEM_OK)
-        status = syncedmem_root_touch(from_root);
+    syncedmem_status_t status = syncedmem_root_touch(from_root);
     if (status != SYNCEDMEM_OK)
         return status;
     syncedmem_place *place = place_of_copy(to_root, from_root, from, from + length);
@@ -131,9 +138,7 @@ syncedmem_status_t syncedmem_move_copy(struct root *to_root, size_t to, struct r
         .place = place, .mode = ACCESS_READ, .from = from, .to = from + length};
     const struct access writing = write_access(place, to, to + length);
     unsigned from_slot, to_slot;
-    status = syncedmem_access(from_root, &reading, &from_slot);
-    if (status == SYNCEDMEM_OK)
-        status = syncedmem_access_begin(to_root, &writing, &to_slot);
+    status = prepare_copy(to_root, &writing, &to_slot, from_root, &reading, &from_slot);
     if (status != SYNCEDMEM_OK)
         return status;
     status =

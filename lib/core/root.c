@@ -125,18 +125,19 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
 
 /* ---- Hot calls ---- */
 
-/* What is hot at one slot: reading where it is current and exposed, writing where it is alone. */
+/* What is hot at one slot: reading where it is current and exposed, writing where it is alone.
+ * An access to the whole range has just succeeded, so that none of it is fresh or leased for
+ * writing. */
 static uint64_t hot_bits(const struct root *root, unsigned slot, const syncedmem_buffer *buffer,
                          uint64_t read_bit, uint64_t write_bit)
 {
     const size_t from = handle_from(buffer), to = handle_to(buffer);
+    const struct copy *copy = &root->body->copies.slots[slot];
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
-    if (!root->body->copies.slots[slot].exposed || summary.has_fresh ||
-        !(summary.in_all & slot_bit(slot)) || syncedmem_lease_overlaps(root, from, to, true))
+    if (!copy->exposed || !(summary.in_all & slot_bit(slot)))
         return 0;
-    const bool is_alone = summary.in_any == slot_bit(slot) &&
-                          !root->body->copies.slots[slot].read_only &&
-                          !syncedmem_lease_overlaps(root, from, to, false);
+    const bool is_alone = summary.in_any == slot_bit(slot) && !copy->read_only &&
+                          !syncedmem_lease_overlaps(root, from, to);
     return is_alone ? read_bit | write_bit : read_bit;
 }
 
