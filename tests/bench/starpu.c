@@ -30,14 +30,6 @@ static void set_environment(const char *folder)
     setenv("STARPU_HOME", folder, 1);
 }
 
-static void start_starpu(char *folder)
-{
-    BENCH_REQUIRE(mkdtemp(folder) != NULL);
-    set_environment(folder);
-    BENCH_REQUIRE(starpu_init(NULL) == 0);
-    starpu_pause(); /* the worker looks for tasks all the time */
-}
-
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
 {
     (void)status;
@@ -46,11 +38,22 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
-static void end_starpu(const char *folder)
+/* Its folder is read at the start only, and so is gone even if the benchmark fails. */
+static void start_starpu(void)
+{
+    char folder[] = "/tmp/syncedmem-bench-XXXXXX";
+    BENCH_REQUIRE(mkdtemp(folder) != NULL);
+    set_environment(folder);
+    const int failure = starpu_init(NULL);
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    BENCH_REQUIRE(failure == 0);
+    starpu_pause(); /* the worker looks for tasks all the time */
+}
+
+static void end_starpu(void)
 {
     starpu_resume();
     starpu_shutdown();
-    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---- The two sides ---- */
@@ -121,11 +124,10 @@ static void measure(syncedmem_mode_t mode, double ns[2])
 
 static enum outcome compare(const struct benchmark *benchmark)
 {
-    char folder[] = "/tmp/syncedmem-bench-XXXXXX";
     double ns[2];
-    start_starpu(folder);
+    start_starpu();
     measure((syncedmem_mode_t)benchmark->variant, ns);
-    end_starpu(folder);
+    end_starpu();
     return table_row(&(struct row){
         .name = benchmark->name,
         .ours = ns[0] / LEASES,
