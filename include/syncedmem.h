@@ -411,8 +411,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t
  * | set_gpu_data     | adopt, → GPU      | adopt, → GPU         | adopt, → GPU         | → GPU   |
  * | async_gpu_push   | WRONG_STATE       | 1 transfer, → SYNCED | WRONG_STATE          | WRONG_STATE |
  *
- * The gpu calls act on the buffer's home: syncedmem_set_home(), else the thread's
- * current device at the first device touch. Without a device they are NO_DEVICE.
+ * The gpu calls act on the buffer's home: syncedmem_set_home(), else the device that a lease, a
+ * verb or a stream named first, else the thread's current device at the first gpu call. Without
+ * a device they are NO_DEVICE.
  *
  * Streams: these calls have no stream. They are ordered with the home device's
  * default stream, return when the bytes are there, and see no work that was put on
@@ -529,8 +530,9 @@ typedef uint64_t syncedmem_token_t;
  * in it, in bytes. `out_offset` may be NULL for a caller who needs addresses only; it is then
  * UNSUPPORTED where there are none.
  *
- * The lease holds a reference: the memory stays until end(). OUT_OF_RANGE when the range does
- * not lie in the buffer; BUSY when it overlaps an open lease and one of the two writes.
+ * The lease holds the memory until end(), which takes a handle: keep one. OUT_OF_RANGE when the
+ * range does not lie in the buffer; BUSY when it overlaps an open lease and one of the two
+ * writes.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *place,
                                                  syncedmem_mode_t mode, size_t offset,
@@ -573,9 +575,10 @@ typedef void (*syncedmem_release_fn)(void *user);
  * - `stream`: the bytes are there after what is on this stream of the place's device now;
  *   NULL: they are there.
  * - `release`: called with `user`, exactly once, when the use of the memory has ended: by
- *   another adoption or set_ call at that place, drop(), the last release, or a move of
- *   read-only memory. On the thread of the call that ended the use, before that call returns,
- *   with no lock held: it may call the library. NULL: none. Not called when this call fails.
+ *   another adoption or set_ call at that place (of the same memory too), drop(), the last
+ *   release, or a move of read-only memory. On the thread of the call that ended the use,
+ *   before that call returns, with no lock held: it may call the library. NULL: none. Not
+ *   called when this call fails.
  *
  * BUSY when any byte of the buffer is leased.
  */
@@ -593,7 +596,7 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, synce
  * --------------------------------------------------------------------- */
 
 /**
- * Starts bringing a range to a place, and returns.
+ * Starts bringing a range to a place, and returns. Waits for unfinished work on the range only.
  *
  * `stream` is a stream of the device that takes part, or NULL for its default stream. Later
  * calls that need the bytes wait for them. When the transfer fails later, the range is stale
@@ -736,8 +739,8 @@ typedef void (*syncedmem_log_fn)(void *user, syncedmem_log_level_t level, const 
  * The function is called on the thread whose call has something to say, with no lock held: it
  * may call the library. NULL writes lines to standard error. Until this is called, the
  * environment variable SYNCEDMEM_LOG decides (off, error, warning, info, debug), and the log is
- * off without it. A call that is under way on another thread may still use the former function
- * shortly after this returned.
+ * off without it; a malformed value is named on standard error, once. A call that is under way
+ * on another thread may still use the former function shortly after this returned.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
                                                    syncedmem_log_level_t level);

@@ -13,11 +13,14 @@
  *
  * What is asked of the includer, by macros that are the same wherever this is included:
  *
- * | macro                     | meaning                                                        |
- * |---------------------------|----------------------------------------------------------------|
- * | SYNCEDMEM_CAFFE_NAMESPACE | the namespace of what is here; `syncedmem` unless defined      |
- * | SYNCEDMEM_CAFFE_PINNED    | an expression, looked at when a SyncedMemory is first touched: true for pinned host memory. Undefined: the policy of the process, syncedmem_set_default_host_policy() |
- * | CPU_ONLY                  | Caffe's: there is no async_gpu_push()                          |
+ * | macro                     | meaning                                                         |
+ * |---------------------------|-----------------------------------------------------------------|
+ * | SYNCEDMEM_CAFFE_NAMESPACE | the namespace of what is here; `syncedmem` unless defined       |
+ * | SYNCEDMEM_CAFFE_PINNED    | an expression: true where host memory is to be pinned (below)   |
+ * | CPU_ONLY                  | Caffe's: there is no async_gpu_push()                           |
+ *
+ * SYNCEDMEM_CAFFE_PINNED is looked at when a SyncedMemory is first used, inside that namespace.
+ * Without it the policy of the process decides: syncedmem_set_default_host_policy().
  *
  * docs/caffe.md is the port guide, and lists everything that is not as it was.
  */
@@ -83,15 +86,12 @@ class SYNCEDMEM_API SyncedMemory
     /** Bytes on the host, for reading. */
     const void *cpu_data()
     {
-        const void *pointer = nullptr;
-        if (syncedmem_buffer *const buffer = make_sure("cpu_data"))
-            check(syncedmem_cpu_data(buffer, &pointer), "cpu_data");
-        return pointer;
+        return access(syncedmem_cpu_data, "cpu_data");
     }
 
     /**
-     * Makes the caller's host memory this one's, and its bytes the newest. It is never freed, and is
-     * trusted to be size() bytes long.
+     * Makes the caller's host memory this one's, and its bytes the newest. It is never freed,
+     * and is trusted to be size() bytes long.
      */
     void set_cpu_data(void *data)
     {
@@ -102,10 +102,7 @@ class SYNCEDMEM_API SyncedMemory
     /** Bytes on the device, for reading. */
     const void *gpu_data()
     {
-        const void *pointer = nullptr;
-        if (syncedmem_buffer *const buffer = make_sure("gpu_data"))
-            check(syncedmem_gpu_data(buffer, &pointer), "gpu_data");
-        return pointer;
+        return access(syncedmem_gpu_data, "gpu_data");
     }
 
     /** As set_cpu_data(), with memory of the device. */
@@ -118,19 +115,13 @@ class SYNCEDMEM_API SyncedMemory
     /** Bytes on the host, for reading and writing. */
     void *mutable_cpu_data()
     {
-        void *pointer = nullptr;
-        if (syncedmem_buffer *const buffer = make_sure("mutable_cpu_data"))
-            check(syncedmem_mutable_cpu_data(buffer, &pointer), "mutable_cpu_data");
-        return pointer;
+        return access(syncedmem_mutable_cpu_data, "mutable_cpu_data");
     }
 
     /** Bytes on the device, for reading and writing. */
     void *mutable_gpu_data()
     {
-        void *pointer = nullptr;
-        if (syncedmem_buffer *const buffer = make_sure("mutable_gpu_data"))
-            check(syncedmem_mutable_gpu_data(buffer, &pointer), "mutable_gpu_data");
-        return pointer;
+        return access(syncedmem_mutable_gpu_data, "mutable_gpu_data");
     }
 
     /**
@@ -153,8 +144,8 @@ class SYNCEDMEM_API SyncedMemory
 
 #ifndef CPU_ONLY
     /**
-     * Starts the transfer from the host to the device on a stream, and returns. Unlike before, later
-     * calls wait for it where they have to.
+     * Starts the transfer from the host to the device on a stream, and returns. Unlike before,
+     * later calls wait for it where they have to.
      *
      * The stream is a cudaStream_t. The null stream is the device's default stream. Any other one
      * has to be taken in by the stream hook, and without a hook is UNSUPPORTED.
@@ -176,8 +167,8 @@ class SYNCEDMEM_API SyncedMemory
 
     /** The same with a stream of this library's. A template, so that `0` is a cudaStream_t. */
     template <class Stream>
-    typename std::enable_if<std::is_same<Stream, syncedmem_stream>::value>::type
-    async_gpu_push(Stream *stream)
+    typename std::enable_if<std::is_same<Stream, syncedmem_stream>::value>::type async_gpu_push(
+        Stream *stream)
     {
         push(stream);
     }
@@ -191,8 +182,9 @@ class SYNCEDMEM_API SyncedMemory
     /* ---- What Caffe did not have ---- */
 
     /**
-     * The buffer, for calls of the C API. Made here if it is not yet (with the policy as it is now);
-     * this object keeps its reference. NULL only when that failed and the failure handler returned.
+     * The buffer, for calls of the C API. Made here if it is not yet (with the policy as it is
+     * now); this object keeps its reference. NULL only when that failed and the failure handler
+     * returned.
      */
     syncedmem_buffer *handle()
     {
@@ -207,8 +199,8 @@ class SYNCEDMEM_API SyncedMemory
     typedef void (*FailureHandler)(syncedmem_status_t status, const char *call, const char *line);
 
     /**
-     * Chooses the handler, for the whole process and all threads; NULL goes back to the default one.
-     * Returns the former.
+     * Chooses the handler, for the whole process and all threads; NULL goes back to the default
+     * one. Returns the former.
      *
      * The default one throws syncedmem::error. Without exceptions (-fno-exceptions) it writes
      * the line to standard error and calls abort(), which is what Caffe did. A program that is
@@ -290,6 +282,17 @@ class SYNCEDMEM_API SyncedMemory
     }
 #endif
 
+    template <class Byte>
+    Byte *access(syncedmem_status_t (*function)(syncedmem_buffer *, Byte **), const char *call)
+    {
+        Byte *pointer;
+        syncedmem_buffer *const buffer = make_sure(call);
+        if (!buffer)
+            return nullptr;
+        check(function(buffer, &pointer), call); /* NULL on failure */
+        return pointer;
+    }
+
     /* Whether the call succeeded. */
     static bool check(syncedmem_status_t status, const char *call)
     {
@@ -304,7 +307,8 @@ class SYNCEDMEM_API SyncedMemory
         (void)call;
         throw ::syncedmem::error(std::error_code(status, ::syncedmem::category()), line);
 #else
-        std::fprintf(stderr, "SyncedMemory::%s: %s: %s\n", call, syncedmem_status_name(status), line);
+        std::fprintf(stderr, "SyncedMemory::%s: %s: %s\n", call, syncedmem_status_name(status),
+                     line);
         std::abort();
 #endif
     }

@@ -15,7 +15,7 @@
  *
  * | setting        | value                             | default                          |
  * |----------------|-----------------------------------|----------------------------------|
- * | devices        | 1 to 63                           | 1                                |
+ * | devices        | 1 to 64                           | 1                                |
  * | memory         | bytes of each device              | 4g (64m where pointers have 32 bits) |
  * | latency        | time every transfer takes at least | 0                               |
  * | bandwidth      | bytes a second of transfers, 0: no limit | 0                         |

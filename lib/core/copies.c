@@ -299,7 +299,6 @@ syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot
     if (status != SYNCEDMEM_OK)
         return status;
     struct copy own = {.place = copy->place, .owned = true, .present = true};
-    own.exposed = copy->exposed;
     status = slot == HOST_SLOT ? alloc_host(root, &own, has_fresh_outside(root, from, to))
                                : alloc_device(root, &own);
     if (status != SYNCEDMEM_OK)

@@ -214,7 +214,13 @@ static syncedmem_status_t save(struct root *root, unsigned dropped)
     if (count == 0)
         return SYNCEDMEM_OK;
     unsigned target;
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
     syncedmem_status_t status = prepare_target(root, dropped, &target);
+    if (status == SYNCEDMEM_NO_DEVICE && root->size == 0) { /* no byte could be lost */
+        syncedmem_error_put_back(&kept);
+        return SYNCEDMEM_OK;
+    }
     if (status != SYNCEDMEM_OK)
         return status;
     struct region *regions = malloc(count * sizeof *regions);

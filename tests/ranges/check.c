@@ -411,6 +411,19 @@ void check_bytes(struct root *root)
 
 /* ---- After a fault ---- */
 
+/* A failure that comes later is found by wait(), once. False when there was one. */
+bool arrives(const struct handle *handle)
+{
+    if (!world.late) {
+        return true;
+    }
+    const syncedmem_status_t status = syncedmem_wait(handle->buffer);
+    TRACE("  wait: %s", syncedmem_status_name(status));
+    expect_status(status, MAY_OK | STATUS(SYNCEDMEM_DEVICE_ERROR), "wait after a late fault");
+    expect_status(syncedmem_wait(handle->buffer), MAY_OK, "the wait after that");
+    return status == SYNCEDMEM_OK;
+}
+
 void recover(struct root *root)
 {
     root->unsure = true;

@@ -23,7 +23,7 @@ enum { PLACE_HOST = 0, PLACES_MOST = 8, LEASES_MOST = 8, NO_PLACE = -1 };
 
 /* The map is exact up to 512, less what one call may split; some room above that is the library's
  * affair, but not any number. */
-enum { SEGMENTS_SURE = 500, SEGMENTS_MOST = 1024 };
+enum { SEGMENTS_SURE = 500, SEGMENTS_MOST = 1100 };
 
 /* A set of statuses, a bit for each. */
 typedef uint64_t status_set;

@@ -89,20 +89,51 @@ static unsigned char kind_for(uint64_t number, bool with_faults)
     return (unsigned char)kind;
 }
 
-/* Large buffers, and more segments than the map holds apart. */
+/* Large buffers, more segments than the map holds apart, and short leases among them. */
 static void crowd(unsigned char *record, uint64_t number)
 {
-    if (record[0] == OP_CREATE || number % 16 == 0) {
-        record[4] = record[0] == OP_CREATE ? 2 : 0; /* the variant: large, most */
-        record[0] = record[0] == OP_CREATE ? OP_CREATE : OP_SCATTER;
-        record[7] =
-            record[0] == OP_CREATE ? 11 : 0; /* at least so many times 256; from the start */
+    if (record[0] == OP_CREATE) {
+        record[4] = 2;  /* the variant: large */
+        record[7] = 11; /* at least so many times 256 bytes */
+    } else if (number % 16 == 0) {
+        record[0] = OP_SCATTER;
+        record[4] = 0; /* as many as can be */
+        record[7] = 0; /* from the start */
+    } else if (number % 16 < 3) {
+        record[0] = OP_BEGIN;
+        record[4] = 0x74; /* short and without an error */
+    }
+}
+
+/* What moves bytes, to come after a fault. */
+static void strike(unsigned char *record, uint64_t number)
+{
+    static const enum op_kind moving[] = {
+        OP_COPY,
+        OP_COPY,
+        OP_COPY,
+        OP_COPY,
+        OP_FILL,
+        OP_FILL,
+        OP_GPU_DATA,
+        OP_PUSH,
+        OP_DROP,
+        OP_DROP,
+        OP_BEGIN,
+        OP_PREFETCH,
+        OP_CPU_DATA,
+        OP_MUTABLE_GPU_DATA,
+        OP_MUTABLE_CPU_DATA,
+        OP_MARK,
+    };
+    if (number % 4 != 0) {
+        record[0] = (unsigned char)moving[number / 4 % (sizeof moving / sizeof moving[0])];
     }
 }
 
 void ops_generate(uint64_t seed, bool with_faults, unsigned char *stream, size_t count)
 {
-    const bool crowded = seed % 32 == 31;
+    const bool crowded = seed % 16 == 15;
     uint64_t state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     for (int i = 0; i < 8; i++) {
         next(&state);
@@ -115,6 +146,9 @@ void ops_generate(uint64_t seed, bool with_faults, unsigned char *stream, size_t
         record[0] = kind_for(next(&state), with_faults);
         if (crowded) {
             crowd(record, next(&state));
+        }
+        if (i > 0 && record[-OP_BYTES] == OP_FAULT) {
+            strike(record, next(&state));
         }
     }
 }

@@ -180,19 +180,6 @@ void step_plain(const struct op *op)
     }
 }
 
-/* A failure that comes later is found by wait(), once. False when there was one. */
-static bool arrives(struct handle *handle)
-{
-    if (!world.late) {
-        return true;
-    }
-    const syncedmem_status_t status = syncedmem_wait(handle->buffer);
-    TRACE("  wait: %s", syncedmem_status_name(status));
-    expect_status(status, MAY_OK | STATUS(SYNCEDMEM_DEVICE_ERROR), "wait after a late fault");
-    expect_status(syncedmem_wait(handle->buffer), MAY_OK, "the wait after that");
-    return status == SYNCEDMEM_OK;
-}
-
 void step_push(const struct op *op)
 {
     struct handle *handle = handle_pick(op->handle);
@@ -474,17 +461,42 @@ static void step_fault(const struct op *op)
                                  SYNCEDMEM_SIM_FAIL_COPY_LATE,
                                  SYNCEDMEM_SIM_FAIL_PIN};
     world.fault = faults[op->variant % 6];
-    world.fault_nth = 1 + op->seed % (op->variant % 6 < 2 ? 8 : 3);
+    const bool host = world.fault == FAULT_HOST_ALLOC;
+    world.fault_nth = host ? 1 + op->seed % 8 : 1 + (op->seed % 8) / 5;
     TRACE("fault: the %u. of kind %d", world.fault_nth, world.fault);
 }
 
 void step_take(const struct op *op)
 {
     static void (*const steps[OP_KINDS])(const struct op *) = {
-        step_create, step_view,     step_retain, step_release, step_plain,   step_plain, step_plain,
-        step_plain,  step_adopt,    step_adopt,  step_adopt,   step_push,    step_begin, step_write,
-        step_end,    step_prefetch, step_mark,   step_copy,    step_fill,    step_drop,  step_wait,
-        step_look,   step_refused,  step_slow,   step_stream,  step_scatter, step_check, step_fault,
+        [OP_CREATE] = step_create,
+        [OP_VIEW] = step_view,
+        [OP_RETAIN] = step_retain,
+        [OP_RELEASE] = step_release,
+        [OP_CPU_DATA] = step_plain,
+        [OP_MUTABLE_CPU_DATA] = step_plain,
+        [OP_GPU_DATA] = step_plain,
+        [OP_MUTABLE_GPU_DATA] = step_plain,
+        [OP_SET_CPU_DATA] = step_adopt,
+        [OP_SET_GPU_DATA] = step_adopt,
+        [OP_ADOPT] = step_adopt,
+        [OP_PUSH] = step_push,
+        [OP_BEGIN] = step_begin,
+        [OP_WRITE] = step_write,
+        [OP_END] = step_end,
+        [OP_PREFETCH] = step_prefetch,
+        [OP_MARK] = step_mark,
+        [OP_COPY] = step_copy,
+        [OP_FILL] = step_fill,
+        [OP_DROP] = step_drop,
+        [OP_WAIT] = step_wait,
+        [OP_LOOK] = step_look,
+        [OP_REFUSED] = step_refused,
+        [OP_SLOW] = step_slow,
+        [OP_STREAM] = step_stream,
+        [OP_SCATTER] = step_scatter,
+        [OP_CHECK] = step_check,
+        [OP_FAULT] = step_fault,
     };
     world.doing = op->kind;
     steps[op->kind](op);

@@ -149,6 +149,7 @@ void world_begin(void)
     memset(world.handle, 0, sizeof world.handle);
     memset(world.lease, 0, sizeof world.lease);
     world.ended_token = 0;
+    world.scattered = 0;
     world.fault = 0;
     world.struck = world.late = false;
     world.complaint = NULL;

@@ -21,6 +21,7 @@ enum {
     LEASES = 8,
     SIGHTS = 24,
     STREAMS = 3, /* a device: the default stream, and two */
+    SCATTERS_MOST = 5,
     SIZE_LARGEST = 100000,
 };
 
@@ -45,7 +46,7 @@ struct root {
     struct block *block[PLACES_MOST];
     unsigned ended[PLACES_MOST]; /* of the model's figure, what has been looked after */
     bool inexact;                /* more segments than the map holds apart */
-    bool grown; /* no memory could be had to merge segments */
+    bool grown;                  /* no memory could be had to merge segments */
     uint64_t merges;
     bool unsure; /* figures and places are to be asked for once */
 };
@@ -93,6 +94,7 @@ struct world {
     syncedmem_token_t ended_token;
     uint64_t host_bytes, device_bytes, memory_free[PLACES_MOST]; /* at the beginning */
     uint64_t open_leases;
+    unsigned scattered;
 
     int fault;          /* what is to fail in the next call, 0: nothing */
     unsigned fault_nth; /* which one */
@@ -206,6 +208,8 @@ void check_bytes(struct root *root);
 /* Asks the library for the places of each byte, and checks that they can be so. */
 void settle(struct root *root);
 void settle_range(struct root *root, struct range range);
+/* Whether what a call has started arrives, when there may be a late fault. */
+bool arrives(const struct handle *handle);
 /* After a call failed by a fault. */
 void recover(struct root *root);
 /* The same after one that may have left some bytes of a range changed. */

@@ -2,8 +2,8 @@
 /*
  * Buffers in many states, and calls on ranges of them: what test_range_failures.c makes fail.
  *
- * A world knows the bytes that its buffers have to hold. Its actions are on [AT, AT + LENGTH), and copy
- * from FROM on.
+ * A world knows the bytes that its buffers have to hold. Its actions are on [AT, AT + LENGTH), and
+ * copy from FROM on.
  */
 #ifndef SYNCEDMEM_TESTS_UNIT_RANGE_WORLD_H
 #define SYNCEDMEM_TESTS_UNIT_RANGE_WORLD_H
@@ -15,7 +15,17 @@ enum { SIZE = 6000, AT = 900, LENGTH = 2100, FROM = 2500 };
 
 /* ---- A world for each trial ---- */
 
-enum state { FRESH, AT_HOST, AT_DEVICE, SPLIT, READ_ONLY, READ_ONLY_DEVICE, CROWDED, WORLD_STATES };
+enum state {
+    FRESH,
+    AT_HOST,
+    AT_DEVICE,
+    SPLIT,
+    SPLIT_DEVICE,
+    READ_ONLY,
+    READ_ONLY_DEVICE,
+    CROWDED,
+    WORLD_STATES
+};
 
 struct world {
     syncedmem_buffer *buffer, *other;
@@ -72,11 +82,14 @@ static inline void bring_to_state(struct world *world, enum state state)
     if (state == AT_HOST || state == SPLIT) {
         put(world, syncedmem_host(), 0, SIZE, 9);
     }
-    if (state == AT_DEVICE || state == CROWDED) {
+    if (state == AT_DEVICE || state == SPLIT_DEVICE || state == CROWDED) {
         put(world, sim(0), 0, SIZE, 8);
     }
     if (state == SPLIT) {
         put_pieces(world, sim(0), 6);
+    }
+    if (state == SPLIT_DEVICE) {
+        put_pieces(world, syncedmem_host(), 6);
     }
     if (state == READ_ONLY) {
         give(world, false);
@@ -194,6 +207,16 @@ static inline syncedmem_status_t begin_second(struct world *world)
     return status;
 }
 
+/* A third place, whose record has to be made. */
+static inline syncedmem_status_t begin_elsewhere(struct world *world)
+{
+    void *pointer;
+    syncedmem_token_t token;
+    const syncedmem_status_t status =
+        syncedmem_begin(world->buffer, sim(1), SYNCEDMEM_READ, 0, 0, NULL, &pointer, NULL, &token);
+    return status == SYNCEDMEM_OK ? syncedmem_end(world->buffer, token) : status;
+}
+
 static inline syncedmem_status_t adopt(struct world *world, bool device)
 {
     const syncedmem_status_t status =
@@ -296,6 +319,7 @@ static const struct action {
     {"begin READ_WRITE at device", begin_device_both, NULL, false, false},
     {"end", end, prepare_end, false, false},
     {"begin a second", begin_second, prepare_second, false, false},
+    {"begin at a third place", begin_elsewhere, NULL, false, false},
     {"adopt at host", adopt_host, NULL, false, false},
     {"adopt at device", adopt_device, NULL, false, false},
     {"prefetch to host", prefetch_host, NULL, false, false},

@@ -147,7 +147,8 @@ bool device_pattern_is(unsigned device, const void *address, size_t size, unsign
 
 void device_write(unsigned device, const void *address, const void *bytes, size_t size)
 {
-    run_on(device, kernel_write, address, &(struct job){.host = (void *)(uintptr_t)bytes, .size = size});
+    run_on(device, kernel_write, address,
+           &(struct job){.host = (void *)(uintptr_t)bytes, .size = size});
 }
 
 void device_read(unsigned device, const void *address, void *bytes, size_t size)

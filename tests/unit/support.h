@@ -68,7 +68,8 @@ void device_write(unsigned device, const void *address, const void *bytes, size_
 void device_read(unsigned device, const void *address, void *bytes, size_t size);
 
 /* As device_pattern_write(), on a stream and without waiting. False when the launch failed. */
-bool stream_pattern_write(syncedmem_stream *stream, const void *address, size_t size, unsigned seed);
+bool stream_pattern_write(syncedmem_stream *stream, const void *address, size_t size,
+                          unsigned seed);
 
 /* Starts a copy of device bytes to host memory that must live until the stream is waited for. */
 bool stream_read(syncedmem_stream *stream, const void *address, void *bytes, size_t size);

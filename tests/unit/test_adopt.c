@@ -329,3 +329,25 @@ Test(adopt, size_0)
     syncedmem_release(buffer);
     check_called(&called, 2);
 }
+
+/* A stream has nothing to write there, so nothing is waited for. */
+Test(adopt, size_0_after_a_stream)
+{
+    struct gate gate;
+    syncedmem_buffer *buffer;
+    syncedmem_stream *stream;
+    const void *reading;
+    assert_ok(syncedmem_stream_create(sim(0), &stream));
+    assert_ok(syncedmem_create(0, &buffer));
+    gate_put(&gate, stream);
+    assert_ok(syncedmem_adopt(buffer, sim(0), NULL, 0, 0, stream, NULL, NULL));
+    cr_assert_eq(syncedmem_head(buffer), SYNCEDMEM_HEAD_AT_GPU);
+    assert_ok(syncedmem_gpu_data(buffer, &reading));
+    cr_assert_null(reading);
+    assert_ok(syncedmem_drop(buffer, sim(0)));
+    cr_assert(!gate_is_open(&gate));
+    gate_open(&gate);
+    assert_ok(syncedmem_stream_wait(stream));
+    syncedmem_stream_release(stream);
+    syncedmem_release(buffer);
+}

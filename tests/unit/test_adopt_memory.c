@@ -56,9 +56,14 @@ static void pages_end(struct pages *pages)
     munmap(pages->bytes, SIZE);
 }
 
+/* After reading, which is hot then: writing is not. */
 static void by_mutable(struct pages *pages)
 {
     void *pointer;
+    const void *reading;
+    assert_ok(syncedmem_cpu_data(pages->buffer, &reading));
+    assert_ok(syncedmem_cpu_data(pages->buffer, &reading));
+    cr_assert_eq(reading, (const void *)pages->bytes);
     assert_ok(syncedmem_mutable_cpu_data(pages->buffer, &pointer));
     cr_assert_eq(pages->calls, 1);
     ((unsigned char *)pointer)[7] = pages->wanted[7] = 99;

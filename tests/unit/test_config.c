@@ -16,7 +16,7 @@ static const struct {
     const char *setting;
 } malformed[] = {
     {"devices=0", "devices"},
-    {"devices=64", "devices"},
+    {"devices=65", "devices"},
     {"devices=-1", "devices"},
     {"devices=", "devices"},
     {"devices", "devices"},
@@ -91,10 +91,10 @@ CHILD_TEST(config, everything_at_once)
 CHILD_TEST(config, most_devices)
 {
     syncedmem_place *place;
-    CHILD_OK(syncedmem_sim_configure("devices=63,memory=64k"));
-    CHILD_CHECK(syncedmem_device_count() == 63);
+    CHILD_OK(syncedmem_sim_configure("devices=64,memory=64k"));
+    CHILD_CHECK(syncedmem_device_count() == 64);
     CHILD_OK(syncedmem_device_find("sim:62", &place));
-    CHILD_STATUS(syncedmem_device_find("sim:63", &place), SYNCEDMEM_NO_DEVICE);
+    CHILD_STATUS(syncedmem_device_find("sim:64", &place), SYNCEDMEM_NO_DEVICE);
 }
 
 CHILD_TEST(config, defaults)

@@ -183,6 +183,17 @@ static void check_old_or_new(syncedmem_buffer *to, size_t at, size_t length, uns
     }
 }
 
+/* What is half written is not valid beside the old bytes: both places tell the same. */
+static void check_agreement(syncedmem_buffer *buffer)
+{
+    static unsigned char copy[SIZE];
+    const void *reading;
+    assert_ok(syncedmem_gpu_data(buffer, &reading));
+    device_read(0, reading, copy, SIZE);
+    assert_ok(syncedmem_cpu_data(buffer, &reading));
+    cr_assert(memcmp(reading, copy, SIZE) == 0);
+}
+
 static void check_failing(int32_t what, syncedmem_head_t to_state, uint64_t nth)
 {
     struct subject from, to;
@@ -192,6 +203,7 @@ static void check_failing(int32_t what, syncedmem_head_t to_state, uint64_t nth)
     assert_ok(syncedmem_sim_fail(sim(0), what, nth));
     assert_status(syncedmem_copy(to.buffer, 1000, from.buffer, 2000, 3000), SYNCEDMEM_DEVICE_ERROR);
     assert_ok(syncedmem_sim_fail(sim(0), what, 0));
+    check_agreement(to.buffer);
     check_old_or_new(to.buffer, 1000, 3000, 6, 2000);
     cr_assert(subject_bytes_right(&from));
     assert_ok(syncedmem_copy(to.buffer, 1000, from.buffer, 2000, 3000));
@@ -212,6 +224,31 @@ Test(copy, failing_leaves_old_or_new_bytes)
         check_failing(SYNCEDMEM_SIM_FAIL_COPY, state, 1);
         check_failing(SYNCEDMEM_SIM_FAIL_COPY_LATE, state, 1);
     }
+}
+
+/* The target moves to memory of its own for it, with the bytes that may be left as they are. */
+Test(copy, failing_into_read_only_memory)
+{
+    struct subject from;
+    syncedmem_buffer *to;
+    void *memory;
+    subject_make(&from, SIZE, SYNCEDMEM_HEAD_AT_GPU, false);
+    subject_device_write(&from, 6);
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &memory));
+    device_pattern_write(0, memory, SIZE, 1);
+    assert_ok(syncedmem_create(SIZE, &to));
+    assert_ok(
+        syncedmem_adopt(to, sim(0), memory, SIZE, SYNCEDMEM_ADOPT_READ_ONLY, NULL, NULL, NULL));
+    /* The first copy is the move's own. */
+    assert_ok(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_COPY_LATE, 2));
+    assert_status(syncedmem_copy(to, 0, from.buffer, 0, SIZE), SYNCEDMEM_DEVICE_ERROR);
+    assert_ok(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_COPY_LATE, 0));
+    check_old_or_new(to, 0, SIZE, 6, 0);
+    check_agreement(to);
+    cr_assert(device_pattern_is(0, memory, SIZE, 1));
+    syncedmem_release(to);
+    assert_ok(syncedmem_sim_free(sim(0), memory));
+    subject_end(&from);
 }
 
 /* Within one buffer the target may be part of the source, whose other bytes stay. */

@@ -185,6 +185,21 @@ Test(drop, while_leased)
     }
 }
 
+/* A lease of no bytes keeps none. */
+Test(drop, under_an_empty_lease)
+{
+    struct subject subject;
+    void *pointer;
+    syncedmem_token_t token;
+    subject_make(&subject, SIZE, SYNCEDMEM_HEAD_AT_GPU, false);
+    assert_ok(syncedmem_begin(subject.buffer, sim(0), SYNCEDMEM_WRITE, 10, 0, NULL, &pointer, NULL,
+                              &token));
+    assert_ok(syncedmem_drop(subject.buffer, sim(0)));
+    assert_ok(syncedmem_end(subject.buffer, token));
+    cr_assert(subject_bytes_right(&subject));
+    subject_end(&subject);
+}
+
 Test(drop, refused)
 {
     struct subject subject;
@@ -245,7 +260,7 @@ Test(drop, waits_for_transfers)
 
 /* ---- Afterwards ---- */
 
-/* Places that were dropped get memory again, which is registered again where that was the policy. */
+/* Places that were dropped get memory again, registered again where that was the policy. */
 Test(drop, and_use_again)
 {
     const uint64_t free_before = device_memory_free(0);

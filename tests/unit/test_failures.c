@@ -139,8 +139,8 @@ static bool try_cell(enum call call, syncedmem_head_t state, bool warm, enum fai
     struct trial trial;
     trial_make(&trial, call, state, warm, failing, n);
     struct subject *subject = &trial.subject;
-    const bool cold_home = !warm && (state == SYNCEDMEM_UNINITIALIZED ||
-                                     state == SYNCEDMEM_HEAD_AT_CPU);
+    const bool cold_home =
+        !warm && (state == SYNCEDMEM_UNINITIALIZED || state == SYNCEDMEM_HEAD_AT_CPU);
     arm(failing, n);
     const syncedmem_status_t status = call_and_wait(subject, call);
     const bool fired = failing == HOST_ALLOCATION ? wrap_fired() : status != cell->status;
@@ -164,8 +164,7 @@ static void try_call(enum call call)
         for (syncedmem_head_t state = 0; state < STATES; state++) {
             for (int warm = 0; warm < 2; warm++) {
                 unsigned n = 1;
-                while (n < ROUNDS_MOST &&
-                       try_cell(call, state, warm, (enum failing)failing, n)) {
+                while (n < ROUNDS_MOST && try_cell(call, state, warm, (enum failing)failing, n)) {
                     n++;
                 }
                 cr_assert_lt(n, ROUNDS_MOST);

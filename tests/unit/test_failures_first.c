@@ -20,9 +20,8 @@ static bool opening; /* the call opens the simulator: its device may be what is 
 static bool is_allowed(syncedmem_status_t status)
 {
     return status == SYNCEDMEM_OUT_OF_HOST_MEMORY ||
-           (opening &&
-            (status == SYNCEDMEM_NO_DEVICE || status == SYNCEDMEM_OUT_OF_DEVICE_MEMORY ||
-             status == SYNCEDMEM_DEVICE_ERROR));
+           (opening && (status == SYNCEDMEM_NO_DEVICE || status == SYNCEDMEM_OUT_OF_DEVICE_MEMORY ||
+                        status == SYNCEDMEM_DEVICE_ERROR));
 }
 
 static void trial(void)
@@ -98,8 +97,7 @@ static syncedmem_status_t take_gpu_data(void **out)
     *out = NULL;
     const syncedmem_status_t status =
         buffer == NULL ? syncedmem_create(SIZE, &buffer) : SYNCEDMEM_OK;
-    return status == SYNCEDMEM_OK ? syncedmem_gpu_data(buffer, (const void **)(void *)out)
-                                  : status;
+    return status == SYNCEDMEM_OK ? syncedmem_gpu_data(buffer, (const void **)(void *)out) : status;
 }
 
 Test(failures_first, device_find, .timeout = 60)
@@ -182,8 +180,7 @@ static syncedmem_status_t take_cpu_data(void **out)
     *out = NULL;
     const syncedmem_status_t status =
         buffer == NULL ? syncedmem_create(SIZE, &buffer) : SYNCEDMEM_OK;
-    return status == SYNCEDMEM_OK ? syncedmem_cpu_data(buffer, (const void **)(void *)out)
-                                  : status;
+    return status == SYNCEDMEM_OK ? syncedmem_cpu_data(buffer, (const void **)(void *)out) : status;
 }
 
 Test(failures_first, stream_create, .timeout = 60)

@@ -95,7 +95,8 @@ Test(lease_ends, refused_arguments)
     for (syncedmem_mode_t mode = -1; mode < 6; mode++) {
         if (mode < SYNCEDMEM_READ || mode > SYNCEDMEM_READ_WRITE) {
             pointer = &pointer;
-            offset = token = 1;
+            offset = 1;
+            token = 1;
             assert_status(
                 syncedmem_begin(buffer, sim(0), mode, 0, 1, NULL, &pointer, &offset, &token),
                 SYNCEDMEM_INVALID_ARGUMENT);
@@ -190,6 +191,24 @@ Test(lease_ends, through_any_handle_while_it_holds_the_memory)
     cr_assert_eq(stat_of(NULL, SYNCEDMEM_STAT_HOST_BYTES), host_bytes);
 }
 
+/* The handle of the whole is part of the memory that the leases hold. */
+Test(lease_ends, after_the_last_release)
+{
+    const uint64_t host_bytes = stat_of(NULL, SYNCEDMEM_STAT_HOST_BYTES);
+    syncedmem_buffer *buffer = created(SIZE);
+    void *one, *two;
+    const syncedmem_token_t first = begun(buffer, syncedmem_host(), SYNCEDMEM_READ, NULL, &one);
+    const syncedmem_token_t second = begun(buffer, sim(0), SYNCEDMEM_READ, NULL, &two);
+    syncedmem_release(buffer);
+    cr_assert(pattern_is(one, SIZE, 0));
+    cr_assert(device_pattern_is(0, two, SIZE, 0));
+    assert_ok(syncedmem_end(buffer, first));
+    cr_assert(device_pattern_is(0, two, SIZE, 0));
+    assert_status(syncedmem_end(buffer, first), SYNCEDMEM_INVALID_LEASE);
+    assert_ok(syncedmem_end(buffer, second));
+    cr_assert_eq(stat_of(NULL, SYNCEDMEM_STAT_HOST_BYTES), host_bytes);
+}
+
 /* ---- Streams ---- */
 
 struct streams {
@@ -209,6 +228,7 @@ static void streams_make(struct streams *streams)
 static void streams_end(struct streams *streams)
 {
     gate_join(&streams->gate);
+    syncedmem_stream_wait(streams->one);
     syncedmem_release(streams->buffer);
     syncedmem_stream_release(streams->one);
     syncedmem_stream_release(streams->two);

@@ -5,6 +5,8 @@
 
 #include "support.h"
 
+TestSuite(log, .timeout = 60);
+
 enum { SIZE = 5000, TEXT_SIZE = 8192 };
 
 /* ---- A child whose standard error is kept ---- */
@@ -84,14 +86,14 @@ static void with_environment(const char *value, int wanted_lines)
     unsetenv("SYNCEDMEM_LOG");
 }
 
-Test(log, is_off_by_default, .timeout = 60)
+Test(log, is_off_by_default)
 {
     unsetenv("SYNCEDMEM_LOG");
     cr_assert_eq(run_printing(say_all), 0);
     cr_assert_str_eq(printed, "");
 }
 
-Test(log, levels_of_the_environment, .timeout = 60)
+Test(log, levels_of_the_environment)
 {
     with_environment("off", 0);
     with_environment("error", 0);
@@ -103,7 +105,7 @@ Test(log, levels_of_the_environment, .timeout = 60)
     cr_assert(says("opened"), "%s", printed);
 }
 
-Test(log, a_malformed_level_is_named_and_ignored, .timeout = 60)
+Test(log, a_malformed_level_is_named_and_ignored)
 {
     static const char *const values[] = {"verbose", "DEBUG", "", "warning "};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -275,7 +277,7 @@ static void back_to_standard_error(void)
     fail_a_call();
 }
 
-Test(log, null_is_standard_error, .timeout = 60)
+Test(log, null_is_standard_error)
 {
     cr_assert_eq(run_printing(back_to_standard_error), 0, "%s", printed);
     cr_assert_eq(lines(), 1, "%s", printed);
@@ -289,7 +291,7 @@ static void over_the_environment(void)
     fail_a_call();
 }
 
-Test(log, set_log_overrides_the_environment, .timeout = 60)
+Test(log, set_log_overrides_the_environment)
 {
     setenv("SYNCEDMEM_LOG", "debug", 1);
     cr_assert_eq(run_printing(over_the_environment), 0);

@@ -27,10 +27,10 @@ Test(merge, exact_to_512_segments)
 
 /* ---- Cheap neighbours ---- */
 
-/* Gaps of distinct sizes in no order: 317 is a prime, so all multiples of 100 differ. */
+/* Gaps of distinct sizes in no order: 521 is a prime, so all multiples of 100 differ. */
 static size_t odd_gap(size_t index)
 {
-    return 16 + index * 100 % 317 * 4;
+    return 16 + index * 100 % 521 * 4;
 }
 
 static size_t odd_start(size_t index)

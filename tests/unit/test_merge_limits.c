@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What merging leaves alone: leased bytes, memory that may not be written, and every byte's value. */
+/* What merging leaves alone: leased bytes, memory that may not be written, the bytes' values. */
 #include <sys/mman.h>
 
 #include "crowd.h"
@@ -57,6 +57,61 @@ Test(merge_limits, leased_ranges_are_not_moved)
     crowd_end(&crowd);
 }
 
+/* All bytes are leased where they are newest: nothing can be merged, and calls work on. */
+Test(merge_limits, all_is_leased)
+{
+    static syncedmem_token_t tokens[2 * PIECES + 1];
+    struct crowd crowd;
+    void *pointer;
+    const size_t cells = 2 * PIECES;
+    crowd_make(&crowd, cells * 16 + 1);
+    fill_all(&crowd, 0, 7);
+    for (size_t i = 0; i < cells; i += 2) {
+        assert_ok(put(&crowd, -1, i * 16, 16, (unsigned char)i));
+    }
+    for (size_t i = 0; i < cells; i++) {
+        assert_ok(syncedmem_begin(crowd.buffer, i % 2 ? sim(0) : syncedmem_host(), SYNCEDMEM_READ,
+                                  i * 16, 16, NULL, &pointer, NULL, &tokens[i]));
+    }
+    assert_ok(syncedmem_begin(crowd.buffer, syncedmem_host(), SYNCEDMEM_READ_WRITE, cells * 16, 1,
+                              NULL, &pointer, NULL, &tokens[cells]));
+    for (size_t i = 0; i < cells; i += 2) {
+        syncedmem_token_t second;
+        assert_ok(syncedmem_begin(crowd.buffer, syncedmem_host(), SYNCEDMEM_READ, i * 16, 16, NULL,
+                                  &pointer, NULL, &second));
+        assert_ok(syncedmem_end(crowd.buffer, second));
+    }
+    cr_assert_eq(merges(&crowd), 0);
+    cr_assert_leq(stat_of(crowd.buffer, SYNCEDMEM_STAT_TRANSFERS), 1);
+    for (size_t i = 0; i <= cells; i++) {
+        assert_ok(syncedmem_end(crowd.buffer, tokens[i]));
+    }
+    crowd_check(&crowd, 0);
+    cr_assert_gt(merges(&crowd), 0);
+    crowd_end(&crowd);
+}
+
+/* The first and the last bytes are those that are cheapest to move. */
+Test(merge_limits, at_the_ends)
+{
+    for (int end = 0; end < 2; end++) {
+        struct crowd crowd;
+        const size_t cells = 2 * PIECES - 1, shift = end ? 0 : 4;
+        crowd_make(&crowd, cells * 16 + 4);
+        fill_all(&crowd, 0, 7);
+        for (size_t i = 0; i < cells; i += 2) {
+            assert_ok(put(&crowd, -1, i * 16 + shift, 16, (unsigned char)i));
+        }
+        assert_ok(put(&crowd, -1, 20, 4, 1));
+        assert_ok(put(&crowd, -1, 30, 2, 1));
+        assert_ok(put(&crowd, -1, 16 + shift + 2, 2, 2));
+        cr_assert_gt(merges(&crowd), 0, "end %d", end);
+        crowd_check(&crowd, 0);
+        crowd_check(&crowd, 1);
+        crowd_end(&crowd);
+    }
+}
+
 /* A reader's bytes stay valid where it reads them: a second reader moves nothing under it. */
 Test(merge_limits, leased_ranges_stay_valid)
 {
@@ -71,7 +126,7 @@ Test(merge_limits, leased_ranges_stay_valid)
     put_pieces(&crowd, -1, PIECES, 16, 8);
     assert_ok(syncedmem_begin(crowd.buffer, sim(0), SYNCEDMEM_READ, gap + 2, 3, NULL, &pointer,
                               NULL, &token));
-    for (size_t i = 0; i < 200; i++) {
+    for (size_t i = 0; i < MAP_LIMIT / 2 + 100; i++) {
         assert_ok(put(&crowd, -1, 8 + i * 32, 16, (unsigned char)i));
     }
     cr_assert_gt(merges(&crowd), 0);
@@ -79,6 +134,35 @@ Test(merge_limits, leased_ranges_stay_valid)
     cr_assert_eq(there, 3);
     assert_ok(syncedmem_end(crowd.buffer, token));
     crowd_check(&crowd, 0);
+    crowd_end(&crowd);
+}
+
+/* The same where bytes are moved to a second place, and a third one is where they are read. */
+Test(merge_limits, leased_ranges_stay_valid_at_a_third_place)
+{
+    static syncedmem_token_t tokens[HELD];
+    struct crowd crowd;
+    void *pointer;
+    size_t there;
+    crowd_make(&crowd, size_for(HELD, 16, 48));
+    fill_all(&crowd, 0, 7);
+    assert_ok(syncedmem_prefetch(crowd.buffer, sim(1), 0, crowd.size, NULL));
+    put_pieces(&crowd, -1, HELD, 16, 48);
+    for (size_t i = 0; i < HELD; i++) {
+        assert_ok(syncedmem_begin(crowd.buffer, sim(1), SYNCEDMEM_READ, piece_start(i, 16, 48) + 16,
+                                  48, NULL, &pointer, NULL, &tokens[i]));
+    }
+    for (size_t i = 0; i < 30; i++) {
+        assert_ok(put(&crowd, -1, 8 + i * 32, 16, (unsigned char)i));
+    }
+    for (size_t i = 0; i < HELD; i++) {
+        assert_ok(
+            syncedmem_valid_bytes(crowd.buffer, sim(1), piece_start(i, 16, 48) + 16, 48, &there));
+        cr_assert_eq(there, 48, "gap %zu", i);
+        assert_ok(syncedmem_end(crowd.buffer, tokens[i]));
+    }
+    crowd_check(&crowd, 0);
+    crowd_check(&crowd, 1);
     crowd_end(&crowd);
 }
 

@@ -150,16 +150,16 @@ static void step_refused(struct model *model)
                      SYNCEDMEM_WRONG_MEMORY);
     }
     if (model->size > 0 && home != NO_HOME) {
-        CHECK_STATUS(syncedmem_set_gpu_data(model->buffer, model->device_block[home][0],
-                                            model->size - 1),
-                     SYNCEDMEM_OUT_OF_RANGE);
+        CHECK_STATUS(
+            syncedmem_set_gpu_data(model->buffer, model->device_block[home][0], model->size - 1),
+            SYNCEDMEM_OUT_OF_RANGE);
         CHECK_STATUS(syncedmem_set_gpu_data(model->buffer, NULL, model->size),
                      SYNCEDMEM_INVALID_ARGUMENT);
         CHECK_STATUS(syncedmem_set_gpu_data(model->buffer, host, model->size),
                      SYNCEDMEM_WRONG_MEMORY);
-        CHECK_STATUS(syncedmem_set_gpu_data(model->buffer, model->device_block[1 - home][0],
-                                            SIZE_MOST),
-                     SYNCEDMEM_WRONG_MEMORY);
+        CHECK_STATUS(
+            syncedmem_set_gpu_data(model->buffer, model->device_block[1 - home][0], SIZE_MOST),
+            SYNCEDMEM_WRONG_MEMORY);
     }
     CHECK_STATUS(syncedmem_cpu_data(model->buffer, NULL), SYNCEDMEM_INVALID_ARGUMENT);
     CHECK_STATUS(syncedmem_mutable_gpu_data(model->buffer, NULL), SYNCEDMEM_INVALID_ARGUMENT);
@@ -202,16 +202,25 @@ static const struct {
     const char *name;
     void (*take)(struct model *model);
 } steps[] = {
-    {"cpu_data", step_cpu_data},           {"mutable_cpu_data", step_mutable_cpu_data},
-    {"gpu_data", step_gpu_data},           {"mutable_gpu_data", step_mutable_gpu_data},
-    {"cpu_data", step_cpu_data},           {"mutable_cpu_data", step_mutable_cpu_data},
-    {"gpu_data", step_gpu_data},           {"mutable_gpu_data", step_mutable_gpu_data},
-    {"set_cpu_data", step_set_cpu_data},   {"set_gpu_data", step_set_gpu_data},
-    {"async_gpu_push", step_push},         {"async_gpu_push", step_push},
+    {"cpu_data", step_cpu_data},
     {"mutable_cpu_data", step_mutable_cpu_data},
-    {"set_home", step_set_home},           {"refused calls", step_refused},
-    {"set_current", step_current},         {"release and create", step_again},
-    {"retain, release", step_references},  {"wait", step_wait},
+    {"gpu_data", step_gpu_data},
+    {"mutable_gpu_data", step_mutable_gpu_data},
+    {"cpu_data", step_cpu_data},
+    {"mutable_cpu_data", step_mutable_cpu_data},
+    {"gpu_data", step_gpu_data},
+    {"mutable_gpu_data", step_mutable_gpu_data},
+    {"set_cpu_data", step_set_cpu_data},
+    {"set_gpu_data", step_set_gpu_data},
+    {"async_gpu_push", step_push},
+    {"async_gpu_push", step_push},
+    {"mutable_cpu_data", step_mutable_cpu_data},
+    {"set_home", step_set_home},
+    {"refused calls", step_refused},
+    {"set_current", step_current},
+    {"release and create", step_again},
+    {"retain, release", step_references},
+    {"wait", step_wait},
 };
 
 /* ---- What can be seen without changing anything ---- */

@@ -128,8 +128,7 @@ CHILD_TEST(places, three_devices)
         CHILD_OK(syncedmem_device_at(i, &place));
         CHILD_CHECK(strcmp(text_of(place, SYNCEDMEM_PLACE_NAME), names[i]) == 0);
         CHILD_CHECK(strcmp(text_of(place, SYNCEDMEM_PLACE_BACKEND), "sim") == 0);
-        CHILD_CHECK(text_of(place, SYNCEDMEM_PLACE_NAME) ==
-                    text_of(place, SYNCEDMEM_PLACE_NAME));
+        CHILD_CHECK(text_of(place, SYNCEDMEM_PLACE_NAME) == text_of(place, SYNCEDMEM_PLACE_NAME));
         CHILD_CHECK(found(names[i]) == place && place != syncedmem_host());
         CHILD_CHECK(text_of(place, SYNCEDMEM_PLACE_DESCRIPTION) != NULL);
         CHILD_OK(syncedmem_device_at(i, &again));
@@ -178,9 +177,22 @@ CHILD_TEST(places, names_that_are_none)
 CHILD_TEST(places, numbers_that_are_none)
 {
     static const char *const names[] = {
-        "sim:",    "sim:x",   "sim:-1", "sim:-0", "sim:+0", "sim: 0", "sim:0x",
-        "sim:0 ",  "sim:0:0", "sim:0x0", "sim:0.0", "sim:0,", "sim:0\n", "sim:4294967296",
-        "sim:18446744073709551616", "sim:99999999999999999999999999999",
+        "sim:",
+        "sim:x",
+        "sim:-1",
+        "sim:-0",
+        "sim:+0",
+        "sim: 0",
+        "sim:0x",
+        "sim:0 ",
+        "sim:0:0",
+        "sim:0x0",
+        "sim:0.0",
+        "sim:0,",
+        "sim:0\n",
+        "sim:4294967296",
+        "sim:18446744073709551616",
+        "sim:99999999999999999999999999999",
     };
     CHILD_CHECK(found("sim:0") != NULL);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -244,8 +256,7 @@ static void *touch_device(void *argument)
     if (argument != NULL) {
         syncedmem_device_set_current(argument);
     }
-    return syncedmem_gpu_data(home_buffer, &pointer) == SYNCEDMEM_OK ? NULL
-                                                                      : &fault;
+    return syncedmem_gpu_data(home_buffer, &pointer) == SYNCEDMEM_OK ? NULL : &fault;
 }
 
 static void touch_in_thread(syncedmem_place *current)

@@ -205,9 +205,12 @@ static const struct {
     const char *name;
     syncedmem_status_t (*call)(syncedmem_buffer *buffer, void **out);
 } nexts[] = {
-    {"cpu_data", next_cpu_data},   {"mutable_cpu_data", next_mutable_cpu_data},
-    {"gpu_data", next_gpu_data},   {"mutable_gpu_data", next_mutable_gpu_data},
-    {"wait", next_wait},           {"async_gpu_push", next_push},
+    {"cpu_data", next_cpu_data},
+    {"mutable_cpu_data", next_mutable_cpu_data},
+    {"gpu_data", next_gpu_data},
+    {"mutable_gpu_data", next_mutable_gpu_data},
+    {"wait", next_wait},
+    {"async_gpu_push", next_push},
     {"set_cpu_data", next_set_cpu_data},
 };
 

@@ -270,7 +270,7 @@ static void *work_on_views(void *argument)
     struct worker *worker = argument;
     syncedmem_buffer *parent = syncedmem_retain(worker->shared->buffer);
     for (unsigned i = 0; i < rounds(); i++) {
-        syncedmem_buffer *view, *inner;
+        syncedmem_buffer *view = NULL, *inner = NULL;
         const void *reading;
         const size_t offset = dice(worker, SIZE),
                      length = 1 + dice(worker, SIZE - (unsigned)offset);

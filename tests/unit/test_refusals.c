@@ -88,8 +88,8 @@ static void refuse_gpu(syncedmem_head_t state)
     refuse(&seen, syncedmem_set_gpu_data(buffer, subject->device_block, SIZE - 1),
            SYNCEDMEM_OUT_OF_RANGE, "short");
     refuse(&seen, syncedmem_set_gpu_data(buffer, NULL, SIZE), SYNCEDMEM_INVALID_ARGUMENT, "NULL");
-    refuse(&seen, syncedmem_set_gpu_data(buffer, subject->host_block, SIZE),
-           SYNCEDMEM_WRONG_MEMORY, "host memory");
+    refuse(&seen, syncedmem_set_gpu_data(buffer, subject->host_block, SIZE), SYNCEDMEM_WRONG_MEMORY,
+           "host memory");
     refuse(&seen, syncedmem_set_gpu_data(buffer, &seen, SIZE), SYNCEDMEM_WRONG_MEMORY, "stack");
     refuse(&seen, syncedmem_set_gpu_data(buffer, other, SIZE), SYNCEDMEM_WRONG_MEMORY,
            "another device's memory");

@@ -20,8 +20,8 @@ static bool faults_on_host(const void *address)
     while (fgets(line, sizeof line, maps) != NULL) {
         unsigned long long begin, end;
         char mode[5];
-        if (sscanf(line, "%llx-%llx %4s", &begin, &end, mode) == 3 &&
-            begin <= (uintptr_t)address && (uintptr_t)address < end) {
+        if (sscanf(line, "%llx-%llx %4s", &begin, &end, mode) == 3 && begin <= (uintptr_t)address &&
+            (uintptr_t)address < end) {
             faults = mode[0] == '-' && mode[1] == '-' && mode[2] == '-';
         }
     }

@@ -90,8 +90,8 @@ Test(sizes, alignment)
 {
     uint64_t alignment = 0, host_alignment = 0;
     assert_ok(syncedmem_device_number(sim(0), SYNCEDMEM_PLACE_ALIGNMENT, &alignment));
-    assert_ok(syncedmem_device_number(syncedmem_host(), SYNCEDMEM_PLACE_ALIGNMENT,
-                                      &host_alignment));
+    assert_ok(
+        syncedmem_device_number(syncedmem_host(), SYNCEDMEM_PLACE_ALIGNMENT, &host_alignment));
     cr_assert_geq(alignment, 1);
     cr_assert_geq(host_alignment, 1);
     cr_assert_eq(host_alignment % 64, 0);
@@ -204,8 +204,12 @@ Test(sizes, many_random_sizes_stay_bounded)
 
 Test(sizes, above_ptrdiff_max_is_out_of_range)
 {
-    static const size_t too_large[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 63, SIZE_MAX - 4095,
-                                       (size_t)PTRDIFF_MAX + 1, (size_t)PTRDIFF_MAX + 64};
+    static const size_t too_large[] = {SIZE_MAX,
+                                       SIZE_MAX - 1,
+                                       SIZE_MAX - 63,
+                                       SIZE_MAX - 4095,
+                                       (size_t)PTRDIFF_MAX + 1,
+                                       (size_t)PTRDIFF_MAX + 64};
     for (size_t i = 0; i < sizeof too_large / sizeof too_large[0]; i++) {
         syncedmem_buffer *buffer = (syncedmem_buffer *)(uintptr_t)16;
         assert_status(syncedmem_create(too_large[i], &buffer), SYNCEDMEM_OUT_OF_RANGE);
@@ -250,8 +254,7 @@ static void check_beyond_device(size_t size)
         cr_assert(bytes[0] == 0 && bytes[size / 2] == 0 && bytes[size - 1] == 0);
         bytes[0] = 1;
         bytes[size - 1] = 2;
-        assert_status(syncedmem_mutable_gpu_data(buffer, &pointer),
-                      SYNCEDMEM_OUT_OF_DEVICE_MEMORY);
+        assert_status(syncedmem_mutable_gpu_data(buffer, &pointer), SYNCEDMEM_OUT_OF_DEVICE_MEMORY);
         cr_assert_null(pointer);
         cr_assert(bytes[0] == 1 && bytes[size - 1] == 2);
         cr_assert_eq(syncedmem_head(buffer), SYNCEDMEM_HEAD_AT_CPU);
@@ -276,7 +279,7 @@ Test(sizes, beyond_memory)
 
 Test(sizes, near_two_and_four_gibibytes)
 {
-    static const uint64_t large[] = {0x7FFFFFFF, 0x80000000, 0x80000001,
+    static const uint64_t large[] = {0x7FFFFFFF, 0x80000000,  0x80000001,
                                      0xFFFFFFFF, 0x100000000, 0x100000001};
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
         if (large[i] <= PTRDIFF_MAX) {

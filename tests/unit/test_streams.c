@@ -172,7 +172,7 @@ Test(streams, mutable_gpu_data_waits)
     cr_assert(pattern_is(reading, SIZE, 2));
 }
 
-/* The host's bytes would change while they are read: the call waits, the stream saw the old ones. */
+/* The host's bytes would change while being read: the call waits, the stream saw the old ones. */
 Test(streams, mutable_cpu_data_waits)
 {
     void *pointer;

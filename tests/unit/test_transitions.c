@@ -25,8 +25,8 @@ static void check_figures(const struct cell *cell, size_t size, const struct fig
         cr_assert_eq(to_host, cell->to_host, "%s: %d to the host", what, (int)to_host);
     }
     cr_assert_eq(grown(before, after, SYNCEDMEM_STAT_TRANSFERS), to_device + to_host, "%s", what);
-    cr_assert_eq(grown(before, after, SYNCEDMEM_STAT_BYTES_TO_DEVICE), cell->to_device * size,
-                 "%s", what);
+    cr_assert_eq(grown(before, after, SYNCEDMEM_STAT_BYTES_TO_DEVICE), cell->to_device * size, "%s",
+                 what);
     cr_assert_eq(grown(before, after, SYNCEDMEM_STAT_BYTES_TO_HOST), cell->to_host * size, "%s",
                  what);
     cr_assert_eq(after->head, cell->head, "%s: head %d", what, (int)after->head);
@@ -38,8 +38,7 @@ static void check_pointer(const struct subject *subject, enum call call, const c
     if (call == CPU_DATA || call == MUTABLE_CPU_DATA) {
         cr_assert(pattern_is(subject->pointer, subject->size, subject->seed), "%s", what);
     } else if (call == GPU_DATA || call == MUTABLE_GPU_DATA) {
-        cr_assert(device_pattern_is(0, subject->pointer, subject->size, subject->seed), "%s",
-                  what);
+        cr_assert(device_pattern_is(0, subject->pointer, subject->size, subject->seed), "%s", what);
     }
 }
 
@@ -48,8 +47,8 @@ static void check_cell(enum call call, syncedmem_head_t state, size_t size, bool
     const struct cell *cell = &transition[call][state];
     struct subject subject;
     char what[80];
-    snprintf(what, sizeof what, "%s in state %d, %zu bytes, %s", call_name[call], (int)state,
-             size, warm ? "warm" : "cold");
+    snprintf(what, sizeof what, "%s in state %d, %zu bytes, %s", call_name[call], (int)state, size,
+             warm ? "warm" : "cold");
     subject_make(&subject, size, state, warm);
     const struct figures before = figures_of(subject.buffer);
     const syncedmem_status_t status = subject_call(&subject, call);

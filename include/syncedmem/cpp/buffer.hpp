@@ -225,8 +225,7 @@ class Buffer
 #if SYNCEDMEM_EXCEPTIONS
     std::size_t valid_bytes(Place place, Range range = Range()) const
     {
-        return detail::or_throw(
-            [&](std::error_code &ec) { return valid_bytes(place, range, ec); });
+        return detail::or_throw([&](std::error_code &ec) { return valid_bytes(place, range, ec); });
     }
 
     std::uint64_t stat(syncedmem_key_t key) const
@@ -299,7 +298,7 @@ class Buffer
         return ec ? Span<const T>() : detail::make_span<const T>(pointer, size(), ec);
     }
 
-    /** mutable_cpu_data() as a row of T. Where that fails by wrong_span the bytes are still there. */
+    /** mutable_cpu_data() as a row of T. After wrong_span the bytes are there all the same. */
     template <class T> Span<T> mutable_cpu_span(std::error_code &ec) noexcept
     {
         void *const pointer = mutable_cpu_data(ec);
@@ -318,7 +317,7 @@ class Buffer
         return static_cast<T *>(mutable_gpu_data(ec));
     }
 
-    /** Makes host memory of the caller's this buffer's. Never freed: see syncedmem_set_cpu_data(). */
+    /** Makes host memory of the caller's this buffer's: see syncedmem_set_cpu_data(). */
     void set_cpu_data(void *memory, std::size_t length, std::error_code &ec) noexcept
     {
         detail::report(syncedmem_set_cpu_data(buffer_, memory, length), ec);
@@ -477,8 +476,8 @@ class Buffer
     {
         static_assert(std::is_nothrow_move_constructible<Release>::value,
                       "without exceptions a release function must not throw when it is moved");
-        adopt_with(place, const_cast<void *>(memory), length, SYNCEDMEM_ADOPT_READ_ONLY, stream,
-                   ec, new (std::nothrow) detail::Releaser<Release>{std::move(at_end)});
+        adopt_with(place, const_cast<void *>(memory), length, SYNCEDMEM_ADOPT_READ_ONLY, stream, ec,
+                   new (std::nothrow) detail::Releaser<Release>{std::move(at_end)});
     }
 
     void adopt_read_only(Place place, const void *memory, std::size_t length, std::nullptr_t,
@@ -493,7 +492,8 @@ class Buffer
     void adopt(Place place, void *memory, std::size_t length, Release at_end,
                StreamRef stream = StreamRef())
     {
-        detail::Releaser<Release> *const releaser = new detail::Releaser<Release>{std::move(at_end)};
+        detail::Releaser<Release> *const releaser =
+            new detail::Releaser<Release>{std::move(at_end)};
         detail::or_throw([&](std::error_code &ec) {
             adopt_with(place, memory, length, 0, stream, ec, releaser);
         });
@@ -510,10 +510,11 @@ class Buffer
     void adopt_read_only(Place place, const void *memory, std::size_t length, Release at_end,
                          StreamRef stream = StreamRef())
     {
-        detail::Releaser<Release> *const releaser = new detail::Releaser<Release>{std::move(at_end)};
+        detail::Releaser<Release> *const releaser =
+            new detail::Releaser<Release>{std::move(at_end)};
         detail::or_throw([&](std::error_code &ec) {
-            adopt_with(place, const_cast<void *>(memory), length, SYNCEDMEM_ADOPT_READ_ONLY,
-                       stream, ec, releaser);
+            adopt_with(place, const_cast<void *>(memory), length, SYNCEDMEM_ADOPT_READ_ONLY, stream,
+                       ec, releaser);
         });
     }
 
@@ -539,16 +540,15 @@ class Buffer
     /** Says that a range was written at a place through a pointer kept from before. */
     void mark_modified(Place place, Range range, std::error_code &ec) noexcept
     {
-        detail::report(syncedmem_mark_modified(buffer_, place.get(), range.offset(),
-                                               range.length_in(size())),
-                       ec);
+        detail::report(
+            syncedmem_mark_modified(buffer_, place.get(), range.offset(), range.length_in(size())),
+            ec);
     }
 
     /** Sets every byte of a range. */
     void fill(std::uint8_t value, Range range, std::error_code &ec) noexcept
     {
-        detail::report(
-            syncedmem_fill(buffer_, range.offset(), range.length_in(size()), value), ec);
+        detail::report(syncedmem_fill(buffer_, range.offset(), range.length_in(size()), value), ec);
     }
 
     /** Gives up what a place has of the buffer, and frees its memory there. */

@@ -187,8 +187,8 @@ inline void check(syncedmem_status_t status)
 
 /* Calls the form that does not throw, and throws what it reports. */
 template <class Call>
-auto or_throw(Call call) ->
-    typename std::enable_if<std::is_void<decltype(call(std::declval<std::error_code &>()))>::value>::type
+auto or_throw(Call call) -> typename std::enable_if<
+    std::is_void<decltype(call(std::declval<std::error_code &>()))>::value>::type
 {
     std::error_code ec;
     call(ec);
@@ -197,9 +197,9 @@ auto or_throw(Call call) ->
 }
 
 template <class Call>
-auto or_throw(Call call) -> typename std::enable_if<
-    !std::is_void<decltype(call(std::declval<std::error_code &>()))>::value,
-    decltype(call(std::declval<std::error_code &>()))>::type
+auto or_throw(Call call) ->
+    typename std::enable_if<!std::is_void<decltype(call(std::declval<std::error_code &>()))>::value,
+                            decltype(call(std::declval<std::error_code &>()))>::type
 {
     std::error_code ec;
     auto result = call(ec);

@@ -38,8 +38,7 @@ template <class Byte> class Lease
   public:
     /** No lease. */
     Lease() noexcept
-        : buffer_(nullptr), token_(0), pointer_(nullptr), offset_(0), length_(0),
-          is_on_host_(false)
+        : buffer_(nullptr), token_(0), pointer_(nullptr), offset_(0), length_(0), is_on_host_(false)
     {
     }
 

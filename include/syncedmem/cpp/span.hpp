@@ -115,7 +115,7 @@ template <class T> class Span
 namespace detail
 {
 
-/* A product that is too large becomes one that no buffer has, so that the call says OUT_OF_RANGE. */
+/* A product that is too large becomes one that no buffer has, so that calls are OUT_OF_RANGE. */
 constexpr std::size_t bytes_of(std::size_t count, std::size_t size)
 {
     return count > (std::numeric_limits<std::size_t>::max() - 1) / size
@@ -190,7 +190,8 @@ class Range
 } // namespace syncedmem
 
 #if defined(__cpp_lib_span)
-template <class T> inline constexpr bool std::ranges::enable_borrowed_range<syncedmem::Span<T>> = true;
+template <class T>
+inline constexpr bool std::ranges::enable_borrowed_range<syncedmem::Span<T>> = true;
 template <class T> inline constexpr bool std::ranges::enable_view<syncedmem::Span<T>> = true;
 #endif
 

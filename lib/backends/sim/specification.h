@@ -7,7 +7,7 @@
 
 #include "simulator/engine.h"
 
-enum { SIM_DEVICES_MAX = 63 };
+enum { SIM_DEVICES_MAX = 64 };
 
 struct sim_specification {
     size_t devices;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One buffer at as many places as there can be, and one more. */
+#include "support.h"
+
+enum { PLACES = 64, SIZE = 100 };
+
+static syncedmem_place *device_at(unsigned index)
+{
+    syncedmem_place *place = NULL;
+    CHILD_OK(syncedmem_device_at(index, &place));
+    return place;
+}
+
+static void read_at(syncedmem_buffer *buffer, syncedmem_place *place)
+{
+    void *pointer;
+    syncedmem_token_t token;
+    CHILD_OK(syncedmem_begin(buffer, place, SYNCEDMEM_READ, 0, SIZE, NULL, &pointer, NULL, &token));
+    CHILD_OK(syncedmem_end(buffer, token));
+}
+
+/* The host and 63 devices hold the same bytes; the 64th device has no room in the records. */
+static void child_fills_all_places(void)
+{
+    syncedmem_buffer *buffer;
+    void *pointer;
+    const void *bytes;
+    syncedmem_token_t token;
+    CHILD_OK(syncedmem_sim_configure("devices=64,memory=64k"));
+    CHILD_CHECK(syncedmem_device_count() == PLACES);
+    CHILD_OK(syncedmem_create(SIZE, &buffer));
+    CHILD_OK(syncedmem_mutable_cpu_data(buffer, &pointer));
+    memset(pointer, 7, SIZE);
+    for (unsigned i = 0; i + 1 < PLACES; i++)
+        read_at(buffer, device_at(i));
+    CHILD_STATUS(syncedmem_begin(buffer, device_at(PLACES - 1), SYNCEDMEM_READ, 0, SIZE, NULL,
+                                 &pointer, NULL, &token),
+                 SYNCEDMEM_UNSUPPORTED);
+    CHILD_CHECK(pointer == NULL && token == 0);
+    CHILD_OK(syncedmem_cpu_data(buffer, &bytes));
+    CHILD_CHECK(((const unsigned char *)bytes)[SIZE - 1] == 7);
+    syncedmem_release(buffer);
+}
+
+Test(many_places, as_many_as_there_can_be_and_one_more, .timeout = 60)
+{
+    cr_assert_eq(run_in_child(child_fills_all_places), 0);
+}
+
+/* Without a device there is nowhere to save to: refused while bytes could be lost, else fine. */
+static void child_drops_the_host_without_a_device(void)
+{
+    const size_t sizes[] = {SIZE, 0};
+    for (size_t i = 0; i < 2; i++) {
+        syncedmem_buffer *buffer;
+        void *pointer;
+        CHILD_OK(syncedmem_create(sizes[i], &buffer));
+        CHILD_OK(syncedmem_mutable_cpu_data(buffer, &pointer));
+        CHILD_STATUS(syncedmem_drop(buffer, syncedmem_host()),
+                     sizes[i] > 0 ? SYNCEDMEM_NO_DEVICE : SYNCEDMEM_OK);
+        CHILD_CHECK(syncedmem_head(buffer) == SYNCEDMEM_HEAD_AT_CPU);
+        CHILD_OK(syncedmem_mutable_cpu_data(buffer, &pointer));
+        syncedmem_release(buffer);
+    }
+}
+
+Test(many_places, none_but_the_host, .timeout = 60)
+{
+    cr_assert_eq(run_in_child(child_drops_the_host_without_a_device), 0);
+}
