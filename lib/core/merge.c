@@ -43,6 +43,12 @@ static double lost(struct span span, place_set kept)
     return bytes;
 }
 
+/* Fresh bytes cost nothing anywhere; merged with others they will have to be sent. */
+static double no_longer_fresh(struct span span)
+{
+    return span.valid ? 0 : length_of(span);
+}
+
 /* A reader's bytes stay current where it reads them, so that nothing has to be sent there again. */
 static bool is_leased_at(const struct root *root, struct span span, place_set places)
 {
@@ -59,8 +65,8 @@ static inline struct verdict judge_common(const struct root *root, struct span l
     if (is_leased_at(root, left, left.valid & ~common) ||
         is_leased_at(root, right, right.valid & ~common))
         return (struct verdict){.cost = INFINITY, .common = common};
-    const double fresh = !left.valid ? length_of(left) : !right.valid ? length_of(right) : 0;
-    return (struct verdict){.cost = lost(left, common) + lost(right, common) + fresh,
+    return (struct verdict){.cost = lost(left, common) + lost(right, common) +
+                                    no_longer_fresh(left) + no_longer_fresh(right),
                             .common = common};
 }
 
@@ -78,7 +84,8 @@ static inline struct verdict judge_move(const struct root *root, struct span mov
         is_leased_at(root, stayer, stayer.valid & ~kept))
         return (struct verdict){.cost = INFINITY};
     return (struct verdict){
-        .cost = length_of(mover) + lost(mover, kept) + lost(stayer, kept),
+        .cost = length_of(mover) + lost(mover, kept) + lost(stayer, kept) + no_longer_fresh(mover) +
+                no_longer_fresh(stayer),
         .mover = mover,
         .target = target,
     };

@@ -306,13 +306,24 @@ void gate_join(struct gate *gate)
 
 /* ---- Children ---- */
 
+/* Figures of coverage are written at the end of a process, which children leave out. */
+void __gcov_exit(void) __attribute__((weak));
+
+_Noreturn void leave_child(int status)
+{
+    if (__gcov_exit) {
+        __gcov_exit();
+    }
+    _exit(status);
+}
+
 int run_in_child(void (*body)(void))
 {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
         body();
-        _exit(0);
+        leave_child(0);
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) {

@@ -123,6 +123,9 @@ uint64_t now_ms(void);
 /* Exit status of a forked child that ran the function, 128 and the number for a signal. */
 int run_in_child(void (*body)(void));
 
+/* The end of a child: no exit handlers, but coverage is counted. */
+_Noreturn void leave_child(int status);
+
 #define CHILD_CHECK(condition)                                                                     \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -18,17 +18,6 @@ static syncedmem_stream *stream;
 static syncedmem_status_t (*taken)(void);
 static unsigned long nth;
 
-/* Leaves without what a process does at its end, but for the figures of coverage. */
-void __gcov_exit(void) __attribute__((weak));
-
-static _Noreturn void leave(int status)
-{
-    if (__gcov_exit) {
-        __gcov_exit();
-    }
-    _exit(status);
-}
-
 /* Device memory without any work: adopted, and zero as a fresh mapping is. */
 static syncedmem_buffer *at_device(void)
 {
@@ -64,7 +53,7 @@ static void trial(void)
     syncedmem_release(buffer);
     syncedmem_release(other);
     CHILD_CHECK(stat_of(NULL, SYNCEDMEM_STAT_HOST_BYTES) == 0);
-    leave(fired ? 0 : NOT_REACHED);
+    leave_child(fired ? 0 : NOT_REACHED);
 }
 
 static void try_first(syncedmem_status_t (*take)(void))
@@ -208,7 +197,7 @@ static void take_back_trial(void)
     }
     free(copy);
     syncedmem_release(buffer);
-    leave(0);
+    leave_child(0);
 }
 
 Test(first_stream, take_back_without_memory)

@@ -68,3 +68,29 @@ Test(many_places, none_but_the_host, .timeout = 60)
 {
     cr_assert_eq(run_in_child(child_drops_the_host_without_a_device), 0);
 }
+
+/* ---- Where a copy is done, when the target has no memory yet ---- */
+
+static void check_copy_is_done_at(unsigned home, syncedmem_place *wanted)
+{
+    syncedmem_buffer *from, *to;
+    void *pointer;
+    size_t bytes;
+    assert_ok(syncedmem_create(SIZE, &from));
+    assert_ok(syncedmem_set_home(from, sim(0)));
+    assert_ok(syncedmem_mutable_gpu_data(from, &pointer));
+    device_pattern_write(0, pointer, SIZE, 3);
+    assert_ok(syncedmem_create(SIZE, &to));
+    assert_ok(syncedmem_set_home(to, sim(home)));
+    assert_ok(syncedmem_copy(to, 0, from, 0, SIZE));
+    assert_ok(syncedmem_valid_bytes(to, wanted, 0, SIZE, &bytes));
+    cr_assert_eq(bytes, SIZE);
+    syncedmem_release(from);
+    syncedmem_release(to);
+}
+
+Test(many_places, a_copy_takes_no_buffer_away_from_its_home, .init = sim_setup, .timeout = 60)
+{
+    check_copy_is_done_at(0, sim(0));
+    check_copy_is_done_at(1, syncedmem_host());
+}
