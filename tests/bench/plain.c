@@ -177,8 +177,7 @@ void plain_calloc_free(size_t size, enum plain_writes writes)
 
 static void *map_pages(size_t size)
 {
-    return checked(
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    return checked(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
 void plain_mmap_munmap(size_t size, enum plain_writes writes)
@@ -202,8 +201,7 @@ static void *map_file(int file, size_t size)
 {
     if (ftruncate(file, (off_t)size) != 0)
         return NULL;
-    void *bytes =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     return bytes == MAP_FAILED ? NULL : bytes;
 }
 

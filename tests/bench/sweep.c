@@ -56,9 +56,9 @@ static void by_huge_mmap(void *context)
 enum { COLUMNS = 9 };
 
 static const struct column heads[COLUMNS] = {
-    {"ours,\nall bytes", 0},   {"malloc,\nmemset", 0},    {"calloc,\nall bytes", 0},
-    {"mmap,\nall bytes", 0},   {"huge mmap,\nall bytes", 0}, {"ours,\n1 byte", 0},
-    {"calloc,\n1 byte", 0},    {"mmap,\n1 byte", 0},      {"huge mmap,\n1 byte", 0},
+    {"ours,\nall bytes", 0}, {"malloc,\nmemset", 0},       {"calloc,\nall bytes", 0},
+    {"mmap,\nall bytes", 0}, {"huge mmap,\nall bytes", 0}, {"ours,\n1 byte", 0},
+    {"calloc,\n1 byte", 0},  {"mmap,\n1 byte", 0},         {"huge mmap,\n1 byte", 0},
 };
 
 static void print_heads(void)
