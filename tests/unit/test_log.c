@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-TestSuite(log, .timeout = 60);
+TestSuite(log, .timeout = 240);
 
 enum { SIZE = 5000, TEXT_SIZE = 8192 };
 
