@@ -5,15 +5,16 @@
 
 int main(void)
 {
-    syncedmem_place *device; /* the best GPU, or the simulated one where there is none */
-    if (syncedmem_device_current(&device) && syncedmem_device_find("sim:0", &device))
-        return 1;
+    syncedmem_place *device; /* the first GPU, or the simulated one where there is none */
+    syncedmem_status_t status = syncedmem_device_current(&device);
+    if (status == SYNCEDMEM_NO_DEVICE)
+        status = syncedmem_device_find("sim:0", &device);
 
     syncedmem_buffer *buffer;
     void *host;
     const void *there;
     uint64_t transfers;
-    if (syncedmem_create(10, &buffer)                /* allocates nothing */
+    if (status || syncedmem_create(10, &buffer)      /* allocates nothing */
         || syncedmem_set_home(buffer, device)        /* the device that gpu_data means */
         || syncedmem_mutable_cpu_data(buffer, &host) /* ten zero bytes on the host */
         || snprintf(host, 10, "hello") < 0           /* the newest bytes are there now */

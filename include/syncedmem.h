@@ -20,7 +20,7 @@
  * - Units: every size, length and offset is in bytes.
  * - Errors: a function that can fail returns a ::syncedmem_status_t, zero for
  *   success and negative for failure; syncedmem_last_error() then has one line
- *   about it. No function aborts, exits, prints or changes errno. After a
+ *   about it. No function aborts, exits or changes errno, and none prints but for the log. After a
  *   failure no byte of any buffer has changed, and the same call works once
  *   the cause is gone.
  * - Out parameters are set to NULL (or zero) on failure. They may not be NULL.
@@ -218,10 +218,10 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_device_number(syncedmem_place *place,
  * The device that this thread uses when none is named.
  *
  * What syncedmem_device_set_current() chose on this thread; else the device named by the
- * environment variable SYNCEDMEM_DEVICE; else the first GPU. Simulated devices are never chosen
- * on the library's own account. NO_DEVICE where there is none (the last error says why),
- * NOT_FOUND where SYNCEDMEM_DEVICE names none. Only the first device touch of a buffer without
- * a home asks for it.
+ * environment variable SYNCEDMEM_DEVICE ("none": NO_DEVICE); else the first GPU. Simulated
+ * devices are never chosen on the library's own account. NO_DEVICE where there is none (the
+ * last error says why), NOT_FOUND where SYNCEDMEM_DEVICE names none. Only the first device
+ * touch of a buffer without a home asks for it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_device_current(syncedmem_place **out_place);
 
@@ -274,8 +274,15 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_stream_default(syncedmem_place *place
  */
 SYNCEDMEM_API void syncedmem_stream_release(syncedmem_stream *stream);
 
-/** Blocks until everything put on the stream before this call has ended. */
+/**
+ * Blocks until everything put on the stream before this call has ended.
+ *
+ * Does not say whether a buffer's transfer on it failed: syncedmem_wait() does.
+ */
 SYNCEDMEM_API syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream);
+
+/** The device that a stream is on; NULL for NULL. */
+SYNCEDMEM_API syncedmem_place *syncedmem_stream_place(const syncedmem_stream *stream);
 
 /* ------------------------------------------------------------------------
  * Buffers
@@ -288,7 +295,7 @@ typedef struct syncedmem_buffer syncedmem_buffer;
 typedef int32_t syncedmem_head_t;
 
 enum {
-    /** No one has asked for a pointer yet: all bytes are zero, at every place. */
+    /** No byte has been written or brought anywhere yet: all are zero, at every place. */
     SYNCEDMEM_UNINITIALIZED = 0,
     /** The host holds the newest bytes, no device holds them all. */
     SYNCEDMEM_HEAD_AT_CPU = 1,
@@ -341,23 +348,29 @@ SYNCEDMEM_API size_t syncedmem_size(const syncedmem_buffer *buffer);
 /**
  * Where the newest bytes are: one of the ::syncedmem_head_t values.
  *
- * Never changes anything. INVALID_ARGUMENT, a negative number, for NULL.
+ * A transfer under way counts as done. Bytes that no one has written, which are zero
+ * everywhere, do not count, unless all are such. Never changes anything. INVALID_ARGUMENT, a
+ * negative number, for NULL.
  */
 SYNCEDMEM_API syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer);
 
 /**
- * Blocks until the buffer's own unfinished work (pushes) has ended, and returns its outcome.
+ * Blocks until the buffer's own unfinished work (pushes, prefetches, what was on the streams of
+ * leases when they ended) has ended, and returns its outcome.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer);
 
 /**
  * Chooses the device that the plain gpu calls mean for this buffer: its home.
  *
- * Before the first device touch only; from then on the home is fixed, and naming
+ * Before the first use on a device that succeeds; from then on the home is fixed, and naming
  * another one is WRONG_STATE. The host is INVALID_ARGUMENT.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_set_home(syncedmem_buffer *buffer,
                                                     syncedmem_place *device);
+
+/** The buffer's home; NULL while it has none, and for NULL. */
+SYNCEDMEM_API syncedmem_place *syncedmem_home(const syncedmem_buffer *buffer);
 
 /**
  * Chooses how the host memory of this buffer is allocated.
@@ -410,6 +423,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_view(syncedmem_buffer *parent, size_t
  * | set_cpu_data     | adopt, → CPU      | adopt, → CPU         | adopt, → CPU         | → CPU   |
  * | set_gpu_data     | adopt, → GPU      | adopt, → GPU         | adopt, → GPU         | → GPU   |
  * | async_gpu_push   | WRONG_STATE       | 1 transfer, → SYNCED | WRONG_STATE          | WRONG_STATE |
+ *
+ * From HEAD_SPLIT the accessors transfer the part that is missing, and go on as from the other
+ * side's head; async_gpu_push is WRONG_STATE.
  *
  * The gpu calls act on the buffer's home: syncedmem_set_home(), else the device that a lease, a
  * verb or a stream named first, else the thread's current device at the first gpu call. Without
@@ -530,7 +546,13 @@ typedef uint64_t syncedmem_token_t;
  * in it, in bytes. `out_offset` may be NULL for a caller who needs addresses only; it is then
  * UNSUPPORTED where there are none.
  *
- * The lease holds the memory until end(), which takes a handle: keep one. OUT_OF_RANGE when the
+ *     syncedmem_begin(buffer, device, SYNCEDMEM_READ_WRITE, 0, 4096, stream, &pointer, NULL,
+ *                     &token);
+ *     // put kernels that use the pointer on the stream
+ *     syncedmem_end(buffer, token);
+ *
+ * The lease holds the memory until end(), which takes a handle: keep one. A lease that is left
+ * without any handle can never be ended, and its memory stays. OUT_OF_RANGE when the
  * range does not lie in the buffer; BUSY when it overlaps an open lease and one of the two
  * writes.
  */
@@ -559,6 +581,8 @@ enum {
     /**
      * The library never writes the memory. When newer bytes must land there, the buffer moves to
      * memory of its own, its pointer at that place changes, and the use of the adopted memory ends.
+     * A call for writing there counts. While anything is leased there, a call that needs this is
+     * BUSY. Memory that is const is cast for the call.
      */
     SYNCEDMEM_ADOPT_READ_ONLY = 1
 };

@@ -47,7 +47,8 @@ extern "C" {
  *
  * Settings that are left out have their defaults; the environment variable is
  * then not read. INVALID_ARGUMENT, naming the setting, for a malformed
- * specification; WRONG_STATE once a simulated device has been used.
+ * specification; WRONG_STATE once the simulator is open: by a device's name,
+ * the list of devices, or syncedmem_backend_reason().
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_sim_configure(const char *specification);
 
@@ -60,7 +61,11 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_sim_configure(const char *specificati
 typedef void (*syncedmem_sim_kernel_fn)(void *arguments, void *const *addresses, size_t count);
 
 /**
- * Puts a kernel on a stream of a simulated device, and returns.
+ * Puts a kernel on a stream of a simulated device, and returns. The default stream is had from
+ * syncedmem_stream_default().
+ *
+ *     const void *addresses[] = {input, output};
+ *     syncedmem_sim_launch(stream, kernel, &arguments, sizeof arguments, addresses, 2);
  *
  * `arguments` of `arguments_size` bytes are copied, so they may go after this returns; with
  * size 0 the pointer itself is passed on. Each of the `count` addresses must lie inside a live

@@ -105,6 +105,20 @@ static syncedmem_status_t choose_home(struct root *root, syncedmem_place *device
     return SYNCEDMEM_OK;
 }
 
+static syncedmem_place *locked_home(struct root *root)
+{
+    syncedmem_root_lock(root);
+    syncedmem_place *home = root->home;
+    syncedmem_root_unlock(root);
+    return home;
+}
+
+syncedmem_place *syncedmem_home(const syncedmem_buffer *buffer)
+{
+    PUBLIC_CALL;
+    return buffer ? locked_home(buffer->root) : NULL;
+}
+
 syncedmem_status_t syncedmem_set_home(syncedmem_buffer *buffer, syncedmem_place *device)
 {
     PUBLIC_CALL;

@@ -10,8 +10,7 @@
 #define REQUIRE_ARGUMENT(argument)                                                                 \
     do {                                                                                           \
         if (!(argument))                                                                           \
-            return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%s: " #argument " is NULL",        \
-                                   __func__);                                                      \
+            return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, #argument " is NULL");              \
     } while (0)
 
 /* The same for an out parameter, which is then cleared. */

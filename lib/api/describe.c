@@ -48,7 +48,7 @@ static void put_copy(struct writer *writer, const struct root *root, unsigned sl
         put(writer, "no memory\n");
         return;
     }
-    put(writer, "%zu valid bytes in %s memory at %p%s%s%s\n",
+    put(writer, "%zu valid bytes of the whole in %s memory at %p%s%s%s\n",
         root->size > 0 ? syncedmem_map_valid_bytes(&root->body->map, 0, root->size, slot_bit(slot))
                        : 0,
         copy->owned ? "own" : "adopted", copy->memory, copy->read_only ? ", read-only" : "",
@@ -72,7 +72,7 @@ static void put_segment(struct writer *writer, const struct root *root, size_t i
 static void put_map(struct writer *writer, const struct root *root)
 {
     const size_t count = root->body->map.count;
-    put(writer, "newest bytes in %zu segments:\n", count);
+    put(writer, "newest bytes of the whole in %zu segment%s:\n", count, count > 1 ? "s" : "");
     for (size_t i = 0; i < count && i < SEGMENTS_SHOWN; i++)
         put_segment(writer, root, i);
     if (count > SEGMENTS_SHOWN)

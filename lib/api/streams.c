@@ -60,3 +60,8 @@ syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream)
     REQUIRE_ARGUMENT(stream);
     return stream->place->backend->stream_wait(stream->stream);
 }
+
+syncedmem_place *syncedmem_stream_place(const syncedmem_stream *stream)
+{
+    return stream ? stream->place : NULL;
+}

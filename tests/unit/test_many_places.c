@@ -94,3 +94,29 @@ Test(many_places, a_copy_takes_no_buffer_away_from_its_home, .init = sim_setup, 
     check_copy_is_done_at(0, sim(0));
     check_copy_is_done_at(1, syncedmem_host());
 }
+
+/* ---- Home and stream can be asked for ---- */
+
+Test(many_places, the_home_of_a_buffer, .init = sim_setup, .timeout = 60)
+{
+    syncedmem_buffer *buffer, *view;
+    const void *pointer;
+    assert_ok(syncedmem_create(SIZE, &buffer));
+    assert_ok(syncedmem_view(buffer, 1, 2, &view));
+    cr_assert_null(syncedmem_home(buffer));
+    assert_ok(syncedmem_gpu_data(view, &pointer));
+    cr_assert_eq(syncedmem_home(buffer), sim(0));
+    cr_assert_eq(syncedmem_home(view), sim(0));
+    cr_assert_null(syncedmem_home(NULL));
+    syncedmem_release(view);
+    syncedmem_release(buffer);
+}
+
+Test(many_places, the_place_of_a_stream, .init = sim_setup, .timeout = 60)
+{
+    syncedmem_stream *stream;
+    assert_ok(syncedmem_stream_create(sim(1), &stream));
+    cr_assert_eq(syncedmem_stream_place(stream), sim(1));
+    cr_assert_null(syncedmem_stream_place(NULL));
+    syncedmem_stream_release(stream);
+}
