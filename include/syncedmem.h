@@ -322,7 +322,8 @@ enum {
 };
 
 /**
- * Makes a buffer of so many bytes, all zero. Allocates none of them.
+ * Makes a buffer of so many bytes, all zero. Allocates none of them. One buffer can be used at 64
+ * places, the host among them.
  *
  * Size 0 is fine everywhere. A size above PTRDIFF_MAX is OUT_OF_RANGE. The caller
  * owns one reference: syncedmem_release().
@@ -338,7 +339,7 @@ SYNCEDMEM_API syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer);
  * The last one frees the memory that the library allocated, on the device that it was allocated
  * on, whatever device is current; memory handed in by set_cpu_data() and set_gpu_data() is left
  * alone, and is no longer used when this returns. Waits for the buffer's own unfinished work,
- * not for that of other buffers.
+ * and where a device pointer was given out by a plain call, for the default stream of that device.
  */
 SYNCEDMEM_API void syncedmem_release(syncedmem_buffer *buffer);
 

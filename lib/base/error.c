@@ -49,13 +49,18 @@ void syncedmem_error_put_back(const struct kept_error *kept)
         memcpy(state->error_text, kept->text, strlen(kept->text) + 1);
 }
 
-const char *syncedmem_last_error(void)
+const char *syncedmem_error_text(void)
 {
-    PUBLIC_CALL;
     const struct thread_state *state = syncedmem_thread_peek();
     if (state)
         return state->error_text;
     return syncedmem_thread_has_lost_error()
                ? "a call failed, and there was no memory to keep its message"
                : "";
+}
+
+const char *syncedmem_last_error(void)
+{
+    PUBLIC_CALL;
+    return syncedmem_error_text();
 }

@@ -19,7 +19,12 @@ syncedmem_status_t syncedmem_error(syncedmem_status_t status, const char *format
 /* The usual one: what could not be allocated, and how many bytes. */
 syncedmem_status_t syncedmem_error_no_host_memory(const char *what, size_t size);
 
-/* A failure inside a call that succeeds all the same leaves no trace: kept before, put back after. */
+/* This thread's message. For use within the library, where locks may be held:
+ * syncedmem_last_error() is a public call, which hands out the log. */
+const char *syncedmem_error_text(void);
+
+/* A failure inside a call that succeeds all the same leaves no trace: kept before, put back
+ * after. */
 struct kept_error {
     char text[ERROR_TEXT_SIZE];
 };

@@ -135,17 +135,29 @@ static struct log_line *free_first(struct log_line *line)
     return next;
 }
 
-/* The function may call the library, which then has lines of its own to hand out. */
-void syncedmem_log_flush(void)
+static struct log_line *take_lines(void)
 {
     struct thread_state *state = syncedmem_thread_peek();
     struct log_line *lines = state ? state->log_lines : NULL;
     if (state)
         state->log_lines = NULL;
+    return lines;
+}
+
+/* The function may call the library, which then has lines of its own to hand out, and failures
+ * of its own that are not this call's. */
+void syncedmem_log_flush(void)
+{
+    struct log_line *lines = take_lines();
+    if (!lines)
+        return;
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
     while (lines) {
         write_line(lines);
         lines = free_first(lines);
     }
+    syncedmem_error_put_back(&kept);
 }
 
 void syncedmem_log_discard(struct log_line *lines)

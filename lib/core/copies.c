@@ -103,7 +103,7 @@ static void pin_with(struct root *root, syncedmem_place *device)
         host->pin = PIN_REFUSED;
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_PIN_FALLBACKS, 1);
         syncedmem_log(SYNCEDMEM_LOG_WARNING, "a host block of %zu bytes stays pageable: %s",
-                      root->size, syncedmem_last_error());
+                      root->size, syncedmem_error_text());
         syncedmem_error_put_back(&kept);
     }
 }

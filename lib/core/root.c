@@ -37,14 +37,20 @@ void syncedmem_root_retain(struct root *root)
     atomic_fetch_add_explicit(&root->references, 1, memory_order_relaxed);
 }
 
+/* What the functions do with the library is not this call's: its message stays. */
 void syncedmem_adoptions_tell(struct adoption *finished)
 {
+    if (!finished)
+        return;
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
     while (finished) {
         struct adoption *next = finished->next;
         finished->release(finished->user);
         free(finished);
         finished = next;
     }
+    syncedmem_error_put_back(&kept);
 }
 
 static struct adoption *take_finished(struct root *root)

@@ -138,8 +138,12 @@ static syncedmem_status_t make_job(const struct root *root, const struct work *l
         .regions = list->regions,
         .count = list->count,
     };
-    const syncedmem_status_t status = choose_stream(working->place, choice, &job->stream);
-    return status == SYNCEDMEM_OK ? order_after_default(working, job->stream) : status;
+    syncedmem_status_t status = choose_stream(working->place, choice, &job->stream);
+    if (status == SYNCEDMEM_OK)
+        status = order_after_default(working, job->stream);
+    if (status == SYNCEDMEM_OK && working != from && list->reads != HOST_SLOT)
+        status = order_after_default(from, job->stream);
+    return status;
 }
 
 /* ---- Copies. Each takes the list over ---- */
@@ -186,22 +190,24 @@ static void fill_host(char *memory, const struct region *regions, size_t count, 
 }
 
 static syncedmem_status_t fill_device(const struct copy *copy, const struct region *regions,
-                                      size_t count, uint8_t value)
+                                      size_t count, uint8_t value, struct stream_choice choice)
 {
-    const struct backend *backend = copy->place->backend;
     struct backend_stream *stream;
-    const syncedmem_status_t status = backend->stream_default(copy->place->device, &stream);
+    syncedmem_status_t status = choose_stream(copy->place, choice, &stream);
+    if (status == SYNCEDMEM_OK)
+        status = order_after_default(copy, stream);
     if (status != SYNCEDMEM_OK)
         return status;
-    return backend->fill_wait(stream, copy->memory, regions, count, value);
+    return copy->place->backend->fill_wait(stream, copy->memory, regions, count, value);
 }
 
 static syncedmem_status_t fill_regions(struct root *root, unsigned slot,
-                                       const struct region *regions, size_t count, uint8_t value)
+                                       const struct region *regions, size_t count, uint8_t value,
+                                       struct stream_choice choice)
 {
     const struct copy *copy = &root->body->copies.slots[slot];
     if (slot != HOST_SLOT)
-        return fill_device(copy, regions, count, value);
+        return fill_device(copy, regions, count, value, choice);
     fill_host(copy->memory, regions, count, value);
     return SYNCEDMEM_OK;
 }
@@ -210,15 +216,16 @@ syncedmem_status_t syncedmem_transfer_fill(struct root *root, unsigned slot, siz
                                            uint8_t value)
 {
     const struct region region = {from, from, to - from};
-    return fill_regions(root, slot, &region, 1, value);
+    return fill_regions(root, slot, &region, 1, value, (struct stream_choice){0});
 }
 
 /* Waited for even where copies are not: what is fresh is nowhere else, so nothing could make up
  * for a later failure. */
-static syncedmem_status_t zero_regions(struct root *root, struct work *list)
+static syncedmem_status_t zero_regions(struct root *root, struct work *list,
+                                       struct stream_choice choice)
 {
     const syncedmem_status_t status =
-        fill_regions(root, (unsigned)list->writes, list->regions, list->count, 0);
+        fill_regions(root, (unsigned)list->writes, list->regions, list->count, 0, choice);
     if (status == SYNCEDMEM_OK)
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_BYTES_ZEROED,
                         bytes_of(list->regions, list->count));
@@ -248,7 +255,7 @@ static syncedmem_status_t bring_from(struct root *root, const struct task *task,
         return status;
     list_regions(root, task->slot, (int)source, task->from, task->to, list->regions);
     if (source == task->slot)
-        return zero_regions(root, list);
+        return zero_regions(root, list, task->choice);
     return task->wait ? copy_and_wait(root, list, task->choice)
                       : copy_and_go_on(root, list, task->choice);
 }
@@ -294,8 +301,8 @@ syncedmem_status_t syncedmem_transfer_regions(struct root *root, unsigned slot, 
     if (status != SYNCEDMEM_OK)
         return status;
     memcpy(list->regions, regions, count * sizeof *regions);
-    return source == slot ? zero_regions(root, list)
-                          : copy_and_wait(root, list, (struct stream_choice){0});
+    const struct stream_choice choice = {0};
+    return source == slot ? zero_regions(root, list, choice) : copy_and_wait(root, list, choice);
 }
 
 /* ---- Within a place ---- */

@@ -48,7 +48,7 @@ static void try_open(const struct backend *backend, struct opening *opening)
     if (opening->status == SYNCEDMEM_OUT_OF_HOST_MEMORY)
         return;
     if (opening->status != SYNCEDMEM_OK)
-        snprintf(opening->reason, sizeof opening->reason, "%s", syncedmem_last_error());
+        snprintf(opening->reason, sizeof opening->reason, "%s", syncedmem_error_text());
     syncedmem_log(SYNCEDMEM_LOG_INFO, "backend %s: %s", backend->name,
                   opening->status == SYNCEDMEM_OK ? "opened" : opening->reason);
     atomic_store_explicit(&opening->state, opening->status == SYNCEDMEM_OK ? OPEN : UNUSABLE,
