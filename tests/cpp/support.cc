@@ -4,6 +4,8 @@
 #include <cstring>
 #include <ctime>
 
+#include <dirent.h>
+
 /* ---- Simulated devices ---- */
 
 namespace
@@ -79,6 +81,24 @@ bool device_knows(unsigned device, const void *address)
     syncedmem_stream_wait(stream);
     syncedmem_stream_release(stream);
     return address != nullptr && status == SYNCEDMEM_OK;
+}
+
+static std::size_t count_threads()
+{
+    std::size_t count = 0;
+    DIR *const tasks = opendir("/proc/self/task");
+    REQUIRE(tasks != nullptr);
+    while (const dirent *const entry = readdir(tasks))
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+bool threads_come_down_to(std::size_t most)
+{
+    for (int i = 0; i < 5000 && count_threads() > most; i++)
+        sleep_ms(1);
+    return count_threads() <= most;
 }
 
 /* ---- Patterns ---- */

@@ -21,6 +21,9 @@ uint64_t device_memory_free(unsigned device);
 /* The device knows the address as memory of its own. */
 bool device_knows(unsigned device, const void *address);
 
+/* The process comes down to at most so many threads: each stream that was used has one. */
+bool threads_come_down_to(std::size_t most);
+
 /* ---- Patterns: seed 0 is zero bytes ---- */
 
 void pattern_write(void *bytes, std::size_t size, unsigned seed);

@@ -88,8 +88,8 @@ TEST(not_called_when_adoption_fails)
     buffer.adopt(host(), nullptr, SIZE, Counter(&calls, &objects), {}, ec);
     REQUIRE(ec == errc::invalid_argument);
     const syncedmem::ReadLease lease = buffer.read(host());
-    REQUIRE(throws(errc::busy,
-                   [&] { buffer.adopt(host(), bytes, SIZE, Counter(&calls, &objects)); }));
+    REQUIRE(
+        throws(errc::busy, [&] { buffer.adopt(host(), bytes, SIZE, Counter(&calls, &objects)); }));
     REQUIRE(calls == 0 && objects == 0);
 }
 

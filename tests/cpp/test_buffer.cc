@@ -243,7 +243,8 @@ TEST(spans)
     REQUIRE(buffer.head() == Head::at_cpu);
     const Span<const float> row = buffer.cpu_span<float>();
     REQUIRE(row.size() == 10 && row.size_bytes() == buffer.size() && !row.empty());
-    REQUIRE(row.front() < 0.5F && row.back() > 8.5F && row[3] > 2.5F && row.end() - row.begin() == 10);
+    REQUIRE(row.front() < 0.5F && row.back() > 8.5F && row[3] > 2.5F &&
+            row.end() - row.begin() == 10);
     REQUIRE(row.subspan(2, 3).size() == 3 && row.subspan(2, 3).data() == row.data() + 2);
     static_assert(std::is_same<decltype(buffer.gpu_data<float>()), const float *>::value, "");
     static_assert(std::is_same<decltype(buffer.mutable_gpu_data<float>()), float *>::value, "");

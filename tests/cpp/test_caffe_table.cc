@@ -31,7 +31,8 @@ ASSERT_TYPE(void, std::declval<SyncedMemory &>().set_cpu_data(nullptr));
 ASSERT_TYPE(void, std::declval<SyncedMemory &>().set_gpu_data(nullptr));
 ASSERT_TYPE(void, std::declval<SyncedMemory &>().async_gpu_push(nullptr));
 ASSERT_TYPE(void, std::declval<SyncedMemory &>().async_gpu_push(0));
-ASSERT_TYPE(void, std::declval<SyncedMemory &>().async_gpu_push(std::declval<CUstream_st *const &>()));
+ASSERT_TYPE(void,
+            std::declval<SyncedMemory &>().async_gpu_push(std::declval<CUstream_st *const &>()));
 ASSERT_TYPE(SyncedMemory::SyncedHead, std::declval<SyncedMemory &>().head());
 ASSERT_TYPE(SyncedMemory::SyncedHead, std::declval<const SyncedMemory &>().head());
 ASSERT_TYPE(std::size_t, std::declval<SyncedMemory &>().size());
@@ -64,8 +65,7 @@ struct Cell {
 
 /* A buffer in a state of which all bytes are known, and memory to adopt. */
 struct World {
-    World()
-        : memory(SIZE), host(new unsigned char[SIZE]), device(nullptr), seed(0)
+    World() : memory(SIZE), host(new unsigned char[SIZE]), device(nullptr), seed(0)
     {
         REQUIRE(syncedmem_sim_alloc(sim(0), SIZE, &device) == SYNCEDMEM_OK);
         pattern_write(host.get(), SIZE, 21);
@@ -208,7 +208,7 @@ TEST(the_sequence)
     sim_setup();
     World world;
     bring_to(world, CPU);
-    const Call calls[] = {GPU_DATA, CPU_DATA, MUTABLE_GPU_DATA, MUTABLE_GPU_DATA, CPU_DATA,
+    const Call calls[] = {GPU_DATA, CPU_DATA,         MUTABLE_GPU_DATA, MUTABLE_GPU_DATA, CPU_DATA,
                           GPU_DATA, MUTABLE_CPU_DATA, MUTABLE_GPU_DATA, MUTABLE_CPU_DATA};
     const unsigned costs[] = {1, 0, 0, 0, 1, 0, 0, 1, 1};
     for (int i = 0; i < 9; i++) {

@@ -143,3 +143,14 @@ TEST(streams)
     one = syncedmem::Stream::take(other.release());
     REQUIRE(one.get() == handle && !other);
 }
+
+TEST(a_stream_that_is_assigned_to_goes)
+{
+    sim_setup();
+    syncedmem::Stream stream;
+    for (int i = 0; i < 30; i++) {
+        stream = syncedmem::Stream(syncedmem::Place(sim(0)));
+        stream.wait();
+    }
+    REQUIRE(threads_come_down_to(10));
+}

@@ -65,7 +65,8 @@ TEST(busy)
     std::error_code ec;
     REQUIRE(throws(errc::busy, [&] { buffer.cpu_data(); }));
     REQUIRE(throws(errc::busy, [&] { buffer.read(Place(sim(0)), Range(99, 1)); }));
-    REQUIRE(!buffer.write(host(), Range(50, 1), {}, ec) && ec == std::errc::device_or_resource_busy);
+    REQUIRE(!buffer.write(host(), Range(50, 1), {}, ec) &&
+            ec == std::errc::device_or_resource_busy);
     REQUIRE(buffer.read(host(), Range(100, 1), {}, ec) && !ec);
     REQUIRE(open_leases(buffer) == 1);
 }
@@ -155,7 +156,6 @@ TEST(orders_later_calls)
     gate.open();
     REQUIRE(pattern_is(buffer.cpu_data(), SIZE, 4));
 }
-
 
 TEST(wrong_ranges_and_places)
 {

@@ -65,11 +65,14 @@ TEST(memory)
     REQUIRE(ec == errc::wrong_state);
     buffer.set_gpu_data(bytes, SIZE, ec);
     REQUIRE(ec == errc::wrong_memory);
-    buffer.adopt(host(), bytes, SIZE, [&] { calls++; }, {}, ec);
+    buffer.adopt(
+        host(), bytes, SIZE, [&] { calls++; }, {}, ec);
     REQUIRE(!ec && calls == 0);
-    buffer.adopt_read_only(host(), bytes, SIZE, [&] { calls++; }, {}, ec);
+    buffer.adopt_read_only(
+        host(), bytes, SIZE, [&] { calls++; }, {}, ec);
     REQUIRE(!ec && calls == 1);
-    buffer.adopt(host(), bytes, 1, [&] { calls++; }, {}, ec);
+    buffer.adopt(
+        host(), bytes, 1, [&] { calls++; }, {}, ec);
     REQUIRE(ec == errc::out_of_range && calls == 1);
     buffer.drop(Place(sim(0)), ec);
     REQUIRE(!ec);
