@@ -210,7 +210,7 @@ static size_t count_segments(const syncedmem_buffer *buffer)
     size_t needed, count;
     BENCH_REQUIRE(syncedmem_describe(buffer, text, sizeof text, &needed) == SYNCEDMEM_OK);
     const char *line = strstr(text, "newest bytes in ");
-    BENCH_REQUIRE(line != NULL && sscanf(line, "newest bytes in %zu segments", &count) == 1);
+    BENCH_REQUIRE(line != NULL && sscanf(line, "newest bytes of the whole in %zu", &count) == 1);
     return count;
 }
 
