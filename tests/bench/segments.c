@@ -209,7 +209,7 @@ static size_t count_segments(const syncedmem_buffer *buffer)
     char text[4096];
     size_t needed, count;
     BENCH_REQUIRE(syncedmem_describe(buffer, text, sizeof text, &needed) == SYNCEDMEM_OK);
-    const char *line = strstr(text, "newest bytes in ");
+    const char *line = strstr(text, "newest bytes of the whole");
     BENCH_REQUIRE(line != NULL && sscanf(line, "newest bytes of the whole in %zu", &count) == 1);
     return count;
 }
