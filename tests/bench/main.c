@@ -50,9 +50,9 @@ static bool parse(char **arguments, struct options *options)
 
 static void run_all(const char *filter, struct tally *tally)
 {
-    static const struct suite *const suites[] = {&bench_hot,       &bench_handles, &bench_memory,
-                                                 &bench_transfers, &bench_ranges,  &bench_segments,
-                                                 &bench_starpu,    &bench_sweep};
+    static const struct suite *const suites[] = {&bench_hot,      &bench_class,     &bench_handles,
+                                                 &bench_memory,   &bench_transfers, &bench_ranges,
+                                                 &bench_segments, &bench_starpu,    &bench_sweep};
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
         bench_run_suite(suites[i], filter, tally);
 }

@@ -5,6 +5,7 @@
 #include "run.h"
 
 extern const struct suite bench_hot;       /* hot.c: calls with nothing to do */
+extern const struct suite bench_class;     /* class.c: the same through the C++ classes */
 extern const struct suite bench_handles;   /* handles.c: buffers that no one touches */
 extern const struct suite bench_memory;    /* memory.c: the first touch on the host */
 extern const struct suite bench_transfers; /* transfers.c: whole buffers, both ways */
