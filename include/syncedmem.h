@@ -567,7 +567,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, synce
  * Ends a lease. Calls on the bytes from now on come after the work that is on its stream.
  *
  * Takes any handle on the same memory (the buffer itself, its parent, a view). The stream must
- * live until this returns and may be released then. INVALID_LEASE for any other token.
+ * live until this returns and may be released then. Fails for no other reason than a token that
+ * is of no open lease: INVALID_LEASE.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t token);
 

@@ -42,6 +42,18 @@ static syncedmem_status_t stream_of_lease(const struct request *request,
     return place->backend->stream_default(place->device, out_stream);
 }
 
+/* What there will be to wait for when the lease has ended; nothing on the host, or of no bytes. */
+static syncedmem_status_t make_work(struct lease *lease, const struct request *request,
+                                    struct backend_stream *stream)
+{
+    if (!stream || request->length == 0)
+        return SYNCEDMEM_OK;
+    lease->work = syncedmem_work_alloc(0);
+    if (!lease->work)
+        return syncedmem_error_no_host_memory("the record of a lease's work", sizeof(struct work));
+    return SYNCEDMEM_OK;
+}
+
 static void describe_lease(struct lease *lease, const struct request *request, unsigned slot,
                            struct backend_stream *stream)
 {
@@ -81,7 +93,9 @@ static syncedmem_status_t begin(struct root *root, const struct request *request
     struct lease *lease = syncedmem_lease_alloc(root);
     if (!lease)
         return syncedmem_error_no_host_memory("a lease", sizeof *lease);
-    status = begin_access(root, request, &slot);
+    status = make_work(lease, request, stream);
+    if (status == SYNCEDMEM_OK)
+        status = begin_access(root, request, &slot);
     if (status != SYNCEDMEM_OK) {
         syncedmem_lease_free(root, lease);
         return status;
@@ -141,27 +155,33 @@ syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *pl
 
 /* ---- End ---- */
 
-/* What the holder put on the stream goes on: later calls on the bytes come after it. */
-static syncedmem_status_t list_work_of(struct root *root, const struct lease *lease)
+static void describe_work(struct work *work, const struct root *root, const struct lease *lease)
 {
-    if (!lease->stream || lease->from == lease->to)
-        return SYNCEDMEM_OK;
-    struct work *work = syncedmem_work_alloc(0);
-    if (!work)
-        return syncedmem_error_no_host_memory("the record of a lease's work", sizeof *work);
     work->backend = root->body->copies.slots[lease->slot].place->backend;
     work->reads = lease->writes ? NO_SLOT : (int)lease->slot;
     work->writes = lease->writes ? (int)lease->slot : NO_SLOT;
     work->from = lease->from;
     work->to = lease->to;
-    const syncedmem_status_t status = work->backend->record(lease->stream, &work->event);
-    if (status != SYNCEDMEM_OK) {
-        syncedmem_work_discard(work);
-        return status;
+}
+
+/* What the holder put on the stream goes on: later calls on the bytes come after it. Where no event
+ * can be had it is waited for here, so that a lease can always be ended. */
+static void list_work_of(struct root *root, struct lease *lease)
+{
+    struct work *work = lease->work;
+    if (!work)
+        return;
+    struct kept_error kept;
+    syncedmem_error_keep(&kept);
+    describe_work(work, root, lease);
+    if (work->backend->record(lease->stream, &work->event) == SYNCEDMEM_OK) {
+        lease->work = NULL;
+        syncedmem_work_add(root, work);
+        syncedmem_root_changed(root);
+        return;
     }
-    syncedmem_work_add(root, work);
-    syncedmem_root_changed(root);
-    return SYNCEDMEM_OK;
+    work->backend->stream_wait(lease->stream);
+    syncedmem_error_put_back(&kept);
 }
 
 /* Under the lock. */
@@ -170,13 +190,11 @@ static syncedmem_status_t end(struct root *root, syncedmem_token_t token)
     struct lease **link = root->body ? syncedmem_lease_find(root, token) : NULL;
     if (!link)
         return syncedmem_error(SYNCEDMEM_INVALID_LEASE,
-                               "no open lease of this buffer has the token "
-                               "%llu",
+                               "no open lease of this buffer has the token %llu",
                                (unsigned long long)token);
-    const syncedmem_status_t status = list_work_of(root, *link);
-    if (status == SYNCEDMEM_OK)
-        syncedmem_lease_close(root, link);
-    return status;
+    list_work_of(root, *link);
+    syncedmem_lease_close(root, link);
+    return SYNCEDMEM_OK;
 }
 
 syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t token)

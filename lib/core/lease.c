@@ -67,17 +67,27 @@ static syncedmem_token_t next_token(struct leases *leases)
 
 /* ---- Life ---- */
 
-struct lease *syncedmem_lease_alloc(struct root *root)
+static struct lease *take_spare(struct leases *leases)
 {
-    struct leases *leases = &root->body->leases;
     if (leases->spare_used)
-        return malloc(sizeof(struct lease));
+        return NULL;
     leases->spare_used = true;
     return &leases->spare;
 }
 
+struct lease *syncedmem_lease_alloc(struct root *root)
+{
+    struct lease *lease = take_spare(&root->body->leases);
+    if (!lease)
+        lease = malloc(sizeof *lease);
+    if (lease)
+        lease->work = NULL;
+    return lease;
+}
+
 void syncedmem_lease_free(struct root *root, struct lease *lease)
 {
+    syncedmem_work_discard(lease->work);
     if (lease == &root->body->leases.spare)
         root->body->leases.spare_used = false;
     else

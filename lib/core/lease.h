@@ -13,6 +13,7 @@
 #include "backends/ops.h"
 
 struct root;
+struct work;
 
 struct lease {
     struct lease *next;
@@ -22,6 +23,7 @@ struct lease {
     size_t from;
     size_t to;
     struct backend_stream *stream; /* where the holder's work is; NULL on the host */
+    struct work *work; /* the record of that work, made beforehand: an end needs no memory */
 };
 
 struct leases {
