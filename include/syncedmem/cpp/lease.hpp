@@ -54,10 +54,7 @@ template <class Byte> class Lease
         return *this;
     }
 
-    /**
-     * Ends the lease. A failure of that can only be had from end(): here the lease would stay
-     * open, and the log has a line on it. See syncedmem_end() for when that is.
-     */
+    /** Ends the lease, which cannot fail: see syncedmem_end(). */
     ~Lease()
     {
         if (token_)
@@ -65,10 +62,7 @@ template <class Byte> class Lease
         syncedmem_release(buffer_);
     }
 
-    /**
-     * Ends the lease now. When that fails the lease is still open: call again. No lease, or one
-     * that has ended: nothing to do.
-     */
+    /** Ends the lease now. No lease, or one that has ended: nothing to do. */
     void end(std::error_code &ec) noexcept
     {
         const syncedmem_status_t status = token_ ? syncedmem_end(buffer_, token_) : SYNCEDMEM_OK;
