@@ -267,10 +267,13 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_stream_create(syncedmem_place *place,
 SYNCEDMEM_API syncedmem_status_t syncedmem_stream_default(syncedmem_place *place,
                                                           syncedmem_stream **out_stream);
 
+/** Adds a reference and returns the same handle. NULL stays NULL. */
+SYNCEDMEM_API syncedmem_stream *syncedmem_stream_retain(syncedmem_stream *stream);
+
 /**
- * Gives a stream back. NULL is fine.
+ * Gives a reference to a stream back. NULL is fine.
  *
- * Does not wait: what was put on the stream is still done.
+ * The last one ends it, and does not wait: what was put on the stream is still done.
  */
 SYNCEDMEM_API void syncedmem_stream_release(syncedmem_stream *stream);
 

@@ -21,6 +21,7 @@ static syncedmem_status_t make_handle(syncedmem_place *place, bool is_default,
     if (!stream)
         return syncedmem_error_no_host_memory("a stream", sizeof *stream);
     *stream = (syncedmem_stream){.place = place, .is_default = is_default};
+    atomic_init(&stream->references, 1);
     status = open_stream(stream);
     if (status != SYNCEDMEM_OK) {
         free(stream);
@@ -44,10 +45,17 @@ syncedmem_status_t syncedmem_stream_default(syncedmem_place *place, syncedmem_st
     return make_handle(place, true, out_stream);
 }
 
+syncedmem_stream *syncedmem_stream_retain(syncedmem_stream *stream)
+{
+    if (stream)
+        atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
+    return stream;
+}
+
 void syncedmem_stream_release(syncedmem_stream *stream)
 {
     PUBLIC_CALL;
-    if (!stream)
+    if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) > 1)
         return;
     if (!stream->is_default)
         stream->place->backend->stream_release(stream->stream);

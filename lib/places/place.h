@@ -5,6 +5,7 @@
 #ifndef SYNCEDMEM_PLACES_PLACE_H
 #define SYNCEDMEM_PLACES_PLACE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "backends/ops.h"
@@ -22,6 +23,7 @@ struct syncedmem_stream {
     syncedmem_place *place;
     struct backend_stream *stream;
     bool is_default; /* belongs to the device */
+    atomic_uint references;
 };
 
 static inline bool place_is_host(const syncedmem_place *place)

@@ -120,3 +120,15 @@ Test(many_places, the_place_of_a_stream, .init = sim_setup, .timeout = 60)
     cr_assert_null(syncedmem_stream_place(NULL));
     syncedmem_stream_release(stream);
 }
+
+Test(many_places, a_stream_lives_until_its_last_reference, .init = sim_setup, .timeout = 60)
+{
+    syncedmem_stream *stream;
+    cr_assert_null(syncedmem_stream_retain(NULL));
+    assert_ok(syncedmem_stream_create(sim(0), &stream));
+    cr_assert_eq(syncedmem_stream_retain(stream), stream);
+    syncedmem_stream_release(stream);
+    assert_ok(syncedmem_stream_wait(stream));
+    cr_assert_eq(syncedmem_stream_place(stream), sim(0));
+    syncedmem_stream_release(stream);
+}
