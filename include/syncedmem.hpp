@@ -32,7 +32,8 @@
  * - Errors, two ways, as in std::filesystem. What can fail throws syncedmem::error, a
  *   std::system_error whose what() is the library's own line about the failure. Or it is given a
  *   std::error_code as its last argument: then nothing is thrown, the code says what happened
- *   and is cleared on success, and what is returned after a failure is empty, zero or NULL.
+ *   and is cleared on success, and what is returned after a failure is empty, zero or NULL;
+ *   syncedmem_last_error() has the library's line in both cases.
  *   That form takes every argument; `{}` stands for what the other form leaves out:
  *   `buffer.read(host(), {}, {}, ec)`.
  * - Without exceptions (-fno-exceptions) the first form is not declared, and using it is an error

@@ -49,7 +49,7 @@ TEST(no_buffer)
     REQUIRE(none.head() == Head::uninitialized);
     REQUIRE(throws(errc::invalid_argument, [&] { none.cpu_data(); }));
     REQUIRE(none.mutable_gpu_data(ec) == nullptr && ec == errc::invalid_argument);
-    REQUIRE(throws(errc::invalid_argument, [&] { none.read(host()); }));
+    REQUIRE(throws(errc::invalid_argument, [&] { none.read(host()).end(); }));
     REQUIRE(throws(errc::invalid_argument, [&] { none.view(Range()); }));
     REQUIRE(throws(errc::invalid_argument, [&] { none.stat(SYNCEDMEM_STAT_TRANSFERS); }));
     REQUIRE(throws(errc::invalid_argument, [&] { none.describe(); }));

@@ -403,37 +403,43 @@ class Buffer
     /* ---- Leases: see lease.hpp, and the section of that name in syncedmem.h ---- */
 
     /** Begins a lease: bytes are read. */
-    ReadLease read(Place place, Range range, StreamRef stream, std::error_code &ec) const noexcept
+    SYNCEDMEM_KEEP ReadLease read(Place place, Range range, StreamRef stream,
+                                  std::error_code &ec) const noexcept
     {
         return begin<const void>(SYNCEDMEM_READ, place, range, stream, ec);
     }
 
     /** Begins a lease: all bytes of the range are overwritten. */
-    WriteLease write(Place place, Range range, StreamRef stream, std::error_code &ec) noexcept
+    SYNCEDMEM_KEEP WriteLease write(Place place, Range range, StreamRef stream,
+                                    std::error_code &ec) noexcept
     {
         return begin<void>(SYNCEDMEM_WRITE, place, range, stream, ec);
     }
 
     /** Begins a lease: bytes are read and written. */
-    WriteLease read_write(Place place, Range range, StreamRef stream, std::error_code &ec) noexcept
+    SYNCEDMEM_KEEP WriteLease read_write(Place place, Range range, StreamRef stream,
+                                         std::error_code &ec) noexcept
     {
         return begin<void>(SYNCEDMEM_READ_WRITE, place, range, stream, ec);
     }
 
 #if SYNCEDMEM_EXCEPTIONS
-    ReadLease read(Place place, Range range = Range(), StreamRef stream = StreamRef()) const
+    SYNCEDMEM_KEEP ReadLease read(Place place, Range range = Range(),
+                                  StreamRef stream = StreamRef()) const
     {
         return detail::or_throw(
             [&](std::error_code &ec) { return read(place, range, stream, ec); });
     }
 
-    WriteLease write(Place place, Range range = Range(), StreamRef stream = StreamRef())
+    SYNCEDMEM_KEEP WriteLease write(Place place, Range range = Range(),
+                                    StreamRef stream = StreamRef())
     {
         return detail::or_throw(
             [&](std::error_code &ec) { return write(place, range, stream, ec); });
     }
 
-    WriteLease read_write(Place place, Range range = Range(), StreamRef stream = StreamRef())
+    SYNCEDMEM_KEEP WriteLease read_write(Place place, Range range = Range(),
+                                         StreamRef stream = StreamRef())
     {
         return detail::or_throw(
             [&](std::error_code &ec) { return read_write(place, range, stream, ec); });
