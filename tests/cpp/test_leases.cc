@@ -64,7 +64,7 @@ TEST(busy)
     const WriteLease lease = buffer.write(host(), Range(0, 100));
     std::error_code ec;
     REQUIRE(throws(errc::busy, [&] { buffer.cpu_data(); }));
-    REQUIRE(throws(errc::busy, [&] { buffer.read(Place(sim(0)), Range(99, 1)); }));
+    REQUIRE(throws(errc::busy, [&] { buffer.read(Place(sim(0)), Range(99, 1)).end(); }));
     REQUIRE(!buffer.write(host(), Range(50, 1), {}, ec) &&
             ec == std::errc::device_or_resource_busy);
     REQUIRE(buffer.read(host(), Range(100, 1), {}, ec) && !ec);
@@ -138,7 +138,7 @@ TEST(on_a_device)
         REQUIRE(device_knows(1, lease.as<float>()));
     }
     REQUIRE(buffer.head() == Head::at_gpu && pattern_is(buffer.cpu_data(), SIZE, 4));
-    REQUIRE(throws(errc::invalid_argument, [&] { buffer.read(Place(sim(0)), {}, stream); }));
+    REQUIRE(throws(errc::invalid_argument, [&] { buffer.read(Place(sim(0)), {}, stream).end(); }));
 }
 
 /* Later calls come after what is on the stream when the lease ends. */
@@ -161,8 +161,8 @@ TEST(wrong_ranges_and_places)
 {
     Buffer buffer(SIZE);
     std::error_code ec;
-    REQUIRE(throws(errc::out_of_range, [&] { buffer.read(host(), Range(1, SIZE)); }));
-    REQUIRE(throws(errc::invalid_argument, [&] { buffer.read(Place()); }));
+    REQUIRE(throws(errc::out_of_range, [&] { buffer.read(host(), Range(1, SIZE)).end(); }));
+    REQUIRE(throws(errc::invalid_argument, [&] { buffer.read(Place()).end(); }));
     const ReadLease none = buffer.read(host(), Range(SIZE + 1, 0), {}, ec);
     REQUIRE(!none && none.data() == nullptr && ec == errc::out_of_range);
     REQUIRE(open_leases(buffer) == 0);
