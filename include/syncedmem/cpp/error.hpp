@@ -28,13 +28,13 @@
 #else
 #define SYNCEDMEM_EXCEPTIONS 0
 #endif
+#endif
 
 /** A result that is gone at once if no one keeps it, such as a lease. */
 #if defined(__GNUC__)
 #define SYNCEDMEM_KEEP __attribute__((warn_unused_result))
 #else
 #define SYNCEDMEM_KEEP
-#endif
 #endif
 
 namespace syncedmem
