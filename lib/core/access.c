@@ -21,7 +21,7 @@ syncedmem_status_t syncedmem_prepare(struct root *root, syncedmem_place *place, 
     return status;
 }
 
-bool syncedmem_is_current(const struct root *root, unsigned slot, size_t from, size_t to)
+static bool is_current(const struct root *root, unsigned slot, size_t from, size_t to)
 {
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
     return !summary.has_fresh && (summary.in_all & slot_bit(slot)) != 0;
@@ -60,8 +60,7 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
         status = syncedmem_lease_check(root, from, to, writing);
     if (status != SYNCEDMEM_OK)
         return status;
-    const bool is_stale =
-        access->mode != ACCESS_WRITE && !syncedmem_is_current(root, *out_slot, from, to);
+    const bool is_stale = access->mode != ACCESS_WRITE && !is_current(root, *out_slot, from, to);
     status = ensure_memory(root, access, *out_slot, is_stale);
     if (status == SYNCEDMEM_OK && is_stale)
         status = bring_in(root, access, *out_slot);

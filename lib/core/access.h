@@ -49,7 +49,4 @@ void syncedmem_access_decide(struct root *root, unsigned slot);
 syncedmem_status_t syncedmem_access(struct root *root, const struct access *access,
                                     unsigned *out_slot);
 
-/* Whether a slot holds the newest bytes of a whole range. */
-bool syncedmem_is_current(const struct root *root, unsigned slot, size_t from, size_t to);
-
 #endif

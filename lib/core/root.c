@@ -131,19 +131,31 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
 
 /* ---- Hot calls ---- */
 
+/* What a handle's range looks like. */
+struct range_facts {
+    struct map_summary summary;
+    bool leased;
+};
+
+static struct range_facts facts_of(const syncedmem_buffer *buffer)
+{
+    const struct root *root = buffer->root;
+    const size_t from = handle_from(buffer), to = handle_to(buffer);
+    return (struct range_facts){syncedmem_map_summary(&root->body->map, from, to),
+                                syncedmem_lease_overlaps(root, from, to)};
+}
+
 /* What is hot at one slot: reading where it is current and exposed, writing where it is alone.
  * An access to the whole range has just succeeded, so that none of it is fresh or leased for
  * writing. */
-static uint64_t hot_bits(const struct root *root, unsigned slot, const syncedmem_buffer *buffer,
+static uint64_t hot_bits(const struct root *root, unsigned slot, struct range_facts facts,
                          uint64_t read_bit, uint64_t write_bit)
 {
-    const size_t from = handle_from(buffer), to = handle_to(buffer);
     const struct copy *copy = &root->body->copies.slots[slot];
-    const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
-    if (!copy->exposed || !(summary.in_all & slot_bit(slot)))
+    if (!copy->exposed || !(facts.summary.in_all & slot_bit(slot)))
         return 0;
-    const bool is_alone = summary.in_any == slot_bit(slot) && !copy->read_only &&
-                          !syncedmem_lease_overlaps(root, from, to);
+    const bool is_alone =
+        facts.summary.in_any == slot_bit(slot) && !copy->read_only && !facts.leased;
     return is_alone ? read_bit | write_bit : read_bit;
 }
 
@@ -165,12 +177,13 @@ void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)
     struct root *root = buffer->root;
     if (!can_be_hot(buffer))
         return;
-    uint64_t bits = hot_bits(root, HOST_SLOT, buffer, HOT_CPU_READ, HOT_CPU_WRITE);
+    const struct range_facts facts = facts_of(buffer);
+    uint64_t bits = hot_bits(root, HOST_SLOT, facts, HOT_CPU_READ, HOT_CPU_WRITE);
     if (bits)
         set_pointer(buffer, HOST_SIDE, HOST_SLOT);
     unsigned slot;
     if (root->home && syncedmem_copy_find(root->body, root->home, &slot)) {
-        const uint64_t device_bits = hot_bits(root, slot, buffer, HOT_GPU_READ, HOT_GPU_WRITE);
+        const uint64_t device_bits = hot_bits(root, slot, facts, HOT_GPU_READ, HOT_GPU_WRITE);
         if (device_bits)
             set_pointer(buffer, DEVICE_SIDE, slot);
         bits |= device_bits;

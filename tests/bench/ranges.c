@@ -6,6 +6,7 @@
 
 #include "leases.h"
 #include "plain.h"
+#include "raw.h"
 #include "suites.h"
 
 #define KIB ((size_t)1 << 10)
@@ -43,33 +44,6 @@ static void make_newest_on_device(struct ours *ours)
 }
 
 /* ---- The other side: a copy of all bytes ---- */
-
-struct raw {
-    void *host;
-    void *device;
-    size_t size;
-};
-
-static void copy_to_device(void *context)
-{
-    const struct raw *raw = context;
-    plain_copy(raw->device, raw->host, raw->size);
-}
-
-static struct raw make_raw(size_t size)
-{
-    struct raw raw = {.host = malloc(size), .device = plain_device_alloc(size), .size = size};
-    BENCH_REQUIRE(raw.host != NULL && raw.device != NULL);
-    plain_write(raw.host, size, WRITE_EVERY_BYTE);
-    plain_write(raw.device, size, WRITE_EVERY_BYTE);
-    return raw;
-}
-
-static void end_raw(const struct raw *raw)
-{
-    plain_device_free(raw->device, raw->size);
-    free(raw->host);
-}
 
 static void measure_against_copy(const struct benchmark *benchmark, const struct side *side,
                                  double ns[2])

@@ -5,6 +5,7 @@
 
 #include "measure.h"
 #include "plain.h"
+#include "raw.h"
 #include "suites.h"
 #include "syncedmem.h"
 
@@ -16,12 +17,6 @@ enum direction { TO_DEVICE, TO_HOST };
 struct ours {
     syncedmem_buffer *buffer;
     uint64_t runs;
-};
-
-struct raw {
-    void *host;
-    void *device;
-    size_t size;
 };
 
 /* ---- Ours: a place is made stale, then asked for ---- */
@@ -81,31 +76,10 @@ static struct ours make_ours(size_t size)
 
 /* ---- The raw copy ---- */
 
-static void copy_to_device(void *context)
-{
-    const struct raw *raw = context;
-    plain_copy(raw->device, raw->host, raw->size);
-}
-
 static void copy_to_host(void *context)
 {
     const struct raw *raw = context;
     plain_copy(raw->host, raw->device, raw->size);
-}
-
-static struct raw make_raw(size_t size)
-{
-    struct raw raw = {.host = malloc(size), .device = plain_device_alloc(size), .size = size};
-    BENCH_REQUIRE(raw.host != NULL && raw.device != NULL);
-    plain_write(raw.host, size, WRITE_EVERY_BYTE);
-    plain_write(raw.device, size, WRITE_EVERY_BYTE);
-    return raw;
-}
-
-static void end_raw(const struct raw *raw)
-{
-    plain_device_free(raw->device, raw->size);
-    free(raw->host);
 }
 
 /* ---- The comparison ---- */

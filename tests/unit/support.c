@@ -14,6 +14,11 @@ __attribute__((constructor)) static void clean_environment(void)
     unsetenv("SYNCEDMEM_LOG");
 }
 
+bool contains(const char *text, const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
 bool is_one_line(const char *text)
 {
     return text != NULL && text[0] != '\0' && strpbrk(text, "\r\n") == NULL;

@@ -45,6 +45,8 @@
 /* Not empty, and no line break. */
 bool is_one_line(const char *text);
 
+bool contains(const char *text, const char *part);
+
 /* ---- Patterns ---- */
 
 unsigned char pattern_at(unsigned seed, size_t index);

@@ -4,11 +4,6 @@
 
 #include "support.h"
 
-static bool contains(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 /* ---- Specifications that are refused, with the setting that is to be named ---- */
 
 static const struct {

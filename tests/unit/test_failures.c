@@ -6,37 +6,13 @@
 /* link: wrap-alloc */
 #include <stdlib.h>
 
+#include "failing.h"
 #include "support.h"
 #include "table.h"
-#include "wrap_alloc.h"
 
 TestSuite(failures, .init = sim_setup, .timeout = 120);
 
 enum { SIZE = 5000, ROUNDS_MOST = 200 };
-
-/* ---- What fails ---- */
-
-enum failing { HOST_ALLOCATION, DEVICE_ALLOCATION, COPY, LATE_COPY, FAILINGS };
-
-static const struct {
-    const char *name;
-    int32_t what;
-    syncedmem_status_t status;
-} failings[FAILINGS] = {
-    {"host allocation", 0, SYNCEDMEM_OUT_OF_HOST_MEMORY},
-    {"device allocation", SYNCEDMEM_SIM_FAIL_ALLOC, SYNCEDMEM_OUT_OF_DEVICE_MEMORY},
-    {"copy", SYNCEDMEM_SIM_FAIL_COPY, SYNCEDMEM_DEVICE_ERROR},
-    {"late copy", SYNCEDMEM_SIM_FAIL_COPY_LATE, SYNCEDMEM_DEVICE_ERROR},
-};
-
-static void arm(enum failing failing, unsigned n)
-{
-    if (failing == HOST_ALLOCATION) {
-        wrap_fail_nth(n);
-    } else {
-        assert_ok(syncedmem_sim_fail(sim(0), failings[failing].what, n));
-    }
-}
 
 /* ---- The plain calls ---- */
 

@@ -4,8 +4,8 @@
  * states: a status, bytes and figures as before, nothing leaked, and the same call works again.
  */
 /* link: wrap-alloc */
+#include "failing.h"
 #include "range_world.h"
-#include "wrap_alloc.h"
 
 /* Both devices are in use already: how that fails is test_failures_first.c's. */
 static void setup(void)
@@ -21,30 +21,6 @@ static void setup(void)
 TestSuite(range_failures, .init = setup, .timeout = 240);
 
 enum { ROUNDS_MOST = 200 };
-
-/* ---- What fails ---- */
-
-enum failing { HOST_ALLOCATION, DEVICE_ALLOCATION, COPY, LATE_COPY, FAILINGS };
-
-static const struct {
-    const char *name;
-    int32_t what;
-    syncedmem_status_t status;
-} failings[FAILINGS] = {
-    {"host allocation", 0, SYNCEDMEM_OUT_OF_HOST_MEMORY},
-    {"device allocation", SYNCEDMEM_SIM_FAIL_ALLOC, SYNCEDMEM_OUT_OF_DEVICE_MEMORY},
-    {"copy", SYNCEDMEM_SIM_FAIL_COPY, SYNCEDMEM_DEVICE_ERROR},
-    {"late copy", SYNCEDMEM_SIM_FAIL_COPY_LATE, SYNCEDMEM_DEVICE_ERROR},
-};
-
-static void arm(enum failing failing, unsigned n)
-{
-    if (failing == HOST_ALLOCATION) {
-        wrap_fail_nth(n);
-    } else {
-        assert_ok(syncedmem_sim_fail(sim(0), failings[failing].what, n));
-    }
-}
 
 /* ---- Trials ---- */
 

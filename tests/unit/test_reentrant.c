@@ -5,11 +5,6 @@
 
 enum { SIZE = 64, SECONDS = 30 };
 
-static bool contains(const char *text, const char *part)
-{
-    return strstr(text, part) != NULL;
-}
-
 /* ---- The log ---- */
 
 struct listener {
