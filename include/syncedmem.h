@@ -113,7 +113,13 @@ enum {
     /** There is no device to use. Work on the host, or name a device. */
     SYNCEDMEM_NO_DEVICE = -50,
     /** The driver refused or failed; the last error has its own code. Call again, or give up. */
-    SYNCEDMEM_DEVICE_ERROR = -51
+    SYNCEDMEM_DEVICE_ERROR = -51,
+    /** The device was lost, or reset. Its pointers and streams are gone; other places work on. */
+    SYNCEDMEM_DEVICE_LOST = -52,
+    /** The device was opened before this process was forked. Use it in the parent. */
+    SYNCEDMEM_FORKED = -53,
+    /** The newest bytes of the range are gone with their only place. Write the range anew. */
+    SYNCEDMEM_DATA_LOST = -54
 };
 
 /**

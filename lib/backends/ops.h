@@ -71,6 +71,16 @@ struct backend {
     syncedmem_status_t (*device_number)(struct backend_device *device, syncedmem_key_t key,
                                         uint64_t *out_number);
 
+    /* How often the device was lost (or reset) since the process began. What was made before a loss
+     * is gone: its memory is never freed or used again, its streams and events are only released.
+     * A backend that notices a loss counts it first and then calls syncedmem_epoch_advance()
+     * (base/epoch.h). As long as a device is lost, every operation on it is DEVICE_LOST; an event
+     * of lost work has ended so. */
+    uint64_t (*losses)(const struct backend_device *device);
+
+    /* The process ends: no other call follows. Nothing may be waited for. */
+    void (*leave)(void);
+
     /* ---- Memory. Sizes are > 0. */
     syncedmem_status_t (*alloc)(struct backend_device *device, size_t size, void **out_memory);
     /* The core has waited for the work that it knows of. */
@@ -94,10 +104,13 @@ struct backend {
 
     /* ---- Work on a stream. A whole list of regions is one submission; within one memory they may
      * overlap, one by one, as memmove allows. */
-    /* Returns at once, with an event that ends with the copy. */
+    /* Return at once, with an event that ends with the copy, when its bytes have landed. */
     syncedmem_status_t (*copy)(struct backend_stream *stream, const struct transfer *transfer,
                                struct backend_event **out_event);
-    /* Return when it is done, after all that was on the stream before. */
+    syncedmem_status_t (*fill)(struct backend_stream *stream, void *memory,
+                               const struct region *regions, size_t count, uint8_t value,
+                               struct backend_event **out_event);
+    /* Return when it is done and the bytes have landed, after all that was on the stream before. */
     syncedmem_status_t (*copy_wait)(struct backend_stream *stream, const struct transfer *transfer);
     syncedmem_status_t (*fill_wait)(struct backend_stream *stream, void *memory,
                                     const struct region *regions, size_t count, uint8_t value);

@@ -17,7 +17,10 @@
     X(OUT_OF_HOST_MEMORY, "the host has no memory for this")                                       \
     X(OUT_OF_DEVICE_MEMORY, "the device has no memory for this")                                   \
     X(NO_DEVICE, "there is no device to use")                                                      \
-    X(DEVICE_ERROR, "the device's driver refused or failed")
+    X(DEVICE_ERROR, "the device's driver refused or failed")                                       \
+    X(DEVICE_LOST, "the device was lost, or reset")                                                \
+    X(FORKED, "the device was opened before this process was forked")                              \
+    X(DATA_LOST, "the newest bytes of the range are gone with their only place")
 
 struct status_entry {
     syncedmem_status_t status;

@@ -5,8 +5,6 @@
 #include "core/root.h"
 #include "places/discover.h"
 
-_Atomic(uint64_t) syncedmem_epoch;
-
 /* ---- Life ---- */
 
 static void init_whole(struct root *root, size_t size)

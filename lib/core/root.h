@@ -24,7 +24,7 @@
 
 #include "core/copies.h"
 #include "core/counters.h"
-#include "core/epoch.h"
+#include "base/epoch.h"
 #include "core/lease.h"
 #include "core/map.h"
 #include "core/work.h"

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <sched.h>
+
+#include "base/error.h"
+#include "base/lock.h"
+
+enum { ATTEMPTS = 1000 };
+
+static void mark(struct lock *lock)
+{
+    atomic_store_explicit(&lock->forks, syncedmem_forks(), memory_order_release);
+}
+
+/* Who holds it has it for an instant before the mark is there: hence more than one attempt. */
+syncedmem_status_t syncedmem_lock_in_child(struct lock *lock)
+{
+    for (int i = 0; i < ATTEMPTS; i++) {
+        if (pthread_mutex_trylock(&lock->mutex) == 0) {
+            mark(lock);
+            return SYNCEDMEM_OK;
+        }
+        if (atomic_load_explicit(&lock->forks, memory_order_acquire) == syncedmem_forks()) {
+            pthread_mutex_lock(&lock->mutex);
+            return SYNCEDMEM_OK;
+        }
+        sched_yield();
+    }
+    return syncedmem_error(SYNCEDMEM_FORKED,
+                           "another thread was using this when the process was forked");
+}
