@@ -331,7 +331,7 @@ enum {
 };
 
 /**
- * Makes a buffer of so many bytes, all zero. Allocates none of them. One buffer can be used at 64
+ * Makes a buffer of so many bytes, all zero. Allocates none of them. One buffer can be used at 63
  * places, the host among them.
  *
  * Size 0 is fine everywhere. A size above PTRDIFF_MAX is OUT_OF_RANGE. The caller
@@ -720,7 +720,9 @@ enum {
     /** Leases that are open now. */
     SYNCEDMEM_STAT_LEASES = 13,
     /** Segments of the validity map that were merged because there were too many. */
-    SYNCEDMEM_STAT_MERGES = 14
+    SYNCEDMEM_STAT_MERGES = 14,
+    /** Times a stream was made to wait for unfinished work, where a call did not have to. */
+    SYNCEDMEM_STAT_STREAM_WAITS = 15
 };
 
 /**

@@ -7,6 +7,8 @@
  *   device.c     the place that computes
  *   tensor.c     matrices in synced buffers, and kernels on them: where the library is used most
  *   batch.c      digits on their way to the device
+ *   source.c     which digits come next
+ *   loader.c     a thread that prepares batches and pushes them ahead of their use
  *   network.c    the network: forward, backward, one step of learning
  *   training.c   epochs
  *   progress.c, report.c   what is printed
@@ -34,13 +36,23 @@ static syncedmem_status_t train(struct training *training, uint32_t epochs, stru
     return status;
 }
 
+/* On the host nothing is on its way that could be waited for. */
+static uint32_t choose_ahead(const struct options *options, const struct device *device)
+{
+    enum { AHEAD_OF_A_DEVICE = 2 };
+    if (options->is_ahead_given)
+        return options->ahead;
+    return device->stream ? AHEAD_OF_A_DEVICE : 0;
+}
+
 static syncedmem_status_t run(const struct options *options, const struct data *data,
                               struct device *device, struct training *training)
 {
     struct epoch last;
     TRY(device_open(options->device, device));
-    TRY(report_start(device, data));
-    TRY(training_create(device, data, options->seed, training));
+    const struct plan plan = {options->seed, options->epochs, choose_ahead(options, device)};
+    TRY(report_start(device, data, plan.ahead));
+    TRY(training_create(device, data, plan, training));
     TRY(train(training, options->epochs, &last));
     TRY(report_digits(training));
     TRY(report_result(training, &last));
@@ -55,7 +67,8 @@ static int learn(const struct options *options, const struct data *data)
     const syncedmem_status_t status = run(options, data, &device, &training);
     if (status) {
         fflush(stdout);
-        fprintf(stderr, "digits: %s: %s\n", syncedmem_status_name(status), kernels_last_error());
+        fprintf(stderr, "digits: %s: %s\n", syncedmem_status_name(status),
+                training_error(&training));
     }
     device_close(&device);
     training_release(&training);

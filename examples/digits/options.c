@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader.h"
+
 enum { DEFAULT_EPOCHS = 40, MOST_EPOCHS = 100000, DEFAULT_SEED = 1 };
 
 static const char help[] =
@@ -17,15 +19,18 @@ static const char help[] =
     "  --device NAME   where to compute: a device such as sim:0, or host (default: the best GPU,\n"
     "                  else sim:0)\n"
     "  --epochs N      how many times to go through the digits, 1 to %d (default: %d)\n"
+    "  --prefetch N    how many batches a thread prepares and sends ahead, 0 to %d, 0 for no\n"
+    "                  thread (default: 2, on the host 0)\n"
     "  --seed N        where the random numbers start (default: %d)\n"
     "  --data FILE     digits, one a line: 64 pixels from 0 to 16, then the class\n"
     "  --help          show this and exit\n"
     "\n"
-    "The same seed gives the same result. Exit status: 0, 1 for a failure, 2 for wrong options.\n";
+    "The same seed gives the same result, at any place, whatever is prepared ahead.\n"
+    "Exit status: 0, 1 for a failure, 2 for wrong options.\n";
 
 void options_print_help(void)
 {
-    printf(help, MOST_EPOCHS, DEFAULT_EPOCHS, DEFAULT_SEED);
+    printf(help, MOST_EPOCHS, DEFAULT_EPOCHS, LOADER_AHEAD_MOST, DEFAULT_SEED);
 }
 
 /* strtoull() alone would take blanks and a sign. */
@@ -46,6 +51,16 @@ static bool set_epochs(struct options *options, const char *value)
     if (!parse_number(value, &number) || number < 1 || number > MOST_EPOCHS)
         return false;
     options->epochs = (uint32_t)number;
+    return true;
+}
+
+static bool set_ahead(struct options *options, const char *value)
+{
+    uint64_t number;
+    if (!parse_number(value, &number) || number > LOADER_AHEAD_MOST)
+        return false;
+    options->ahead = (uint32_t)number;
+    options->is_ahead_given = true;
     return true;
 }
 
@@ -70,10 +85,8 @@ static const struct option {
     const char *name;
     bool (*set)(struct options *options, const char *value);
 } known[] = {
-    {"--device", set_device},
-    {"--epochs", set_epochs},
-    {"--seed", set_seed},
-    {"--data", set_data},
+    {"--device", set_device}, {"--epochs", set_epochs}, {"--prefetch", set_ahead},
+    {"--seed", set_seed},     {"--data", set_data},
 };
 
 /* The option that the word names, up to its end or a '='. */

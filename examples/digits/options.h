@@ -11,6 +11,8 @@ struct options {
     const char *data;   /* NULL: the file that comes with the example */
     uint32_t epochs;
     uint64_t seed;
+    uint32_t ahead; /* batches to prepare ahead */
+    bool is_ahead_given;
     bool help;
 };
 

@@ -46,7 +46,8 @@ static struct text as_bytes(uint64_t bytes)
 
 /* ---- Start ---- */
 
-syncedmem_status_t report_start(const struct device *device, const struct data *data)
+syncedmem_status_t report_start(const struct device *device, const struct data *data,
+                                uint32_t ahead)
 {
     const char *name;
     const char *description;
@@ -57,9 +58,13 @@ syncedmem_status_t report_start(const struct device *device, const struct data *
     printf("\n  device   %s (%s)\n", name, description);
     printf("  network  %d pixels -> %d hidden (ReLU) -> %d classes: %s parameters\n", DATA_PIXELS,
            NETWORK_HIDDEN, DATA_CLASSES, with_commas(NETWORK_PARAMETERS).characters);
-    printf("  digits   %s to learn from, in batches of %d; the last %d are held out\n\n",
+    printf("  digits   %s to learn from, in batches of %d; the last %d are held out\n",
            with_commas(data->count - TRAINING_HELD_OUT).characters, TRAINING_BATCH,
            TRAINING_HELD_OUT);
+    if (ahead)
+        printf("  batches  prepared by another thread, %" PRIu32 " ahead\n\n", ahead);
+    else
+        printf("  batches  prepared one by one\n\n");
     return SYNCEDMEM_OK;
 }
 

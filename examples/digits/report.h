@@ -5,7 +5,8 @@
 
 #include "training.h"
 
-syncedmem_status_t report_start(const struct device *device, const struct data *data);
+syncedmem_status_t report_start(const struct device *device, const struct data *data,
+                                uint32_t ahead);
 
 /* Draws a few of the digits held out, a wrong one among them where there is one. */
 syncedmem_status_t report_digits(struct training *training);

@@ -6,79 +6,74 @@
 static const float first_rate = 0.1F;
 static const float rate_decay = 0.97F;
 
-static syncedmem_status_t create_all(struct device *device, struct training *training)
+static syncedmem_status_t create_learning(struct training *training)
 {
     const uint32_t losses = training->batches * TRAINING_BATCH;
     size_t end = 0;
-    TRY(network_create(device, &training->random, &training->network));
-    TRY(batch_create(TRAINING_BATCH, &training->batch));
     TRY(activations_create(TRAINING_BATCH, &training->batch_activations));
     TRY(syncedmem_create(losses * sizeof(float), &training->losses_buffer));
     training->losses = tensor_lay(training->losses_buffer, &end, losses, 1);
+    return SYNCEDMEM_OK;
+}
 
-    end = 0;
+static syncedmem_status_t create_reading(struct training *training)
+{
+    size_t end = 0;
     TRY(batch_create(TRAINING_HELD_OUT, &training->held_out));
     TRY(activations_create(TRAINING_HELD_OUT, &training->held_out_activations));
     TRY(syncedmem_create(TRAINING_HELD_OUT * sizeof(uint32_t), &training->read_as_buffer));
     training->read_as = tensor_lay(training->read_as_buffer, &end, TRAINING_HELD_OUT, 1);
-    return batch_fill(&training->held_out, training->data, training->order + training->learned,
-                      NULL);
+    return source_fill_held_out(&training->source, &training->held_out);
 }
 
-syncedmem_status_t training_create(struct device *device, const struct data *data, uint64_t seed,
+syncedmem_status_t training_create(struct device *device, const struct data *data, struct plan plan,
                                    struct training *out_training)
 {
+    struct random random = {plan.seed};
     *out_training = (struct training){
         .data = data,
-        .random = {seed},
         .learned = data->count - TRAINING_HELD_OUT,
         .batches = (data->count - TRAINING_HELD_OUT) / TRAINING_BATCH,
         .rate = first_rate,
     };
-    void *order;
-    TRY(syncedmem_create(data->count * sizeof *out_training->order, &out_training->order_buffer));
-    TRY(syncedmem_mutable_cpu_data(out_training->order_buffer, &order));
-    out_training->order = order;
-    for (uint32_t i = 0; i < data->count; i++)
-        out_training->order[i] = i;
-    return create_all(device, out_training);
+    struct training *training = out_training;
+    TRY(network_create(device, &random, &training->network));
+    TRY(source_create(data, training->learned, random, &training->source));
+    TRY(create_learning(training));
+    TRY(create_reading(training));
+    /* The last, because the source is the loader's from now on. */
+    return loader_create(device, &training->source, TRAINING_BATCH, plan.ahead,
+                         (uint64_t)plan.epochs * training->batches, &training->loader);
 }
 
 void training_release(struct training *training)
 {
+    loader_release(&training->loader);
+    source_release(&training->source);
     network_release(&training->network);
-    batch_release(&training->batch);
     activations_release(&training->batch_activations);
     syncedmem_release(training->losses_buffer);
     batch_release(&training->held_out);
     activations_release(&training->held_out_activations);
     syncedmem_release(training->read_as_buffer);
-    syncedmem_release(training->order_buffer);
     *training = (struct training){0};
 }
 
-/* Fisher and Yates. */
-static void shuffle(struct training *training)
+const char *training_error(const struct training *training)
 {
-    uint32_t *order = training->order;
-    for (uint32_t left = training->learned; left > 1; left--) {
-        const uint32_t chosen = random_below(&training->random, left);
-        const uint32_t last = order[left - 1];
-        order[left - 1] = order[chosen];
-        order[chosen] = last;
-    }
+    const char *error = loader_error(&training->loader);
+    return error ? error : kernels_last_error();
 }
 
 static syncedmem_status_t learn(struct training *training)
 {
-    shuffle(training);
     for (uint32_t i = 0; i < training->batches; i++) {
-        const uint32_t first = i * TRAINING_BATCH;
-        TRY(batch_fill(&training->batch, training->data, training->order + first,
-                       &training->random));
-        TRY(network_learn(&training->network, &training->batch_activations, training->batch.pixels,
-                          training->batch.classes,
-                          tensor_rows(training->losses, first, TRAINING_BATCH), training->rate));
+        const struct batch *batch;
+        TRY(loader_next(&training->loader, &batch));
+        TRY(network_learn(
+            &training->network, &training->batch_activations, batch->pixels, batch->classes,
+            tensor_rows(training->losses, i * TRAINING_BATCH, TRAINING_BATCH), training->rate));
+        loader_done(&training->loader);
     }
     training->rate *= rate_decay;
     return SYNCEDMEM_OK;

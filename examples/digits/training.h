@@ -3,7 +3,7 @@
 #ifndef DIGITS_TRAINING_H
 #define DIGITS_TRAINING_H
 
-#include "batch.h"
+#include "loader.h"
 #include "network.h"
 
 enum {
@@ -14,15 +14,13 @@ enum {
 
 struct training {
     const struct data *data;
-    struct random random;
-    syncedmem_buffer *order_buffer; /* used on the host only, so it is never anywhere else */
-    uint32_t *order;                /* indices of all digits; those to learn from are shuffled */
-    uint32_t learned;               /* how many digits to learn from; the rest is held out */
-    uint32_t batches;               /* in an epoch */
-    float rate;                     /* size of the steps, smaller in each epoch */
+    uint32_t learned; /* how many digits to learn from; the rest is held out */
+    uint32_t batches; /* in an epoch */
+    float rate;       /* size of the steps, smaller in each epoch */
     struct network network;
 
-    struct batch batch;
+    struct source source;
+    struct loader loader;
     struct activations batch_activations;
     syncedmem_buffer *losses_buffer;
     struct tensor losses; /* of the digits of an epoch */
@@ -38,15 +36,24 @@ struct epoch {
     uint32_t right; /* of the digits held out */
 };
 
+struct plan {
+    uint64_t seed;
+    uint32_t epochs;
+    uint32_t ahead; /* batches to prepare ahead */
+};
+
 /*
  * Needs at least TRAINING_LEAST digits, which stay the caller's, and its release, also after a
  * failure. Release it after device_close(), which waits for the kernels that use its memory.
  */
-syncedmem_status_t training_create(struct device *device, const struct data *data, uint64_t seed,
+syncedmem_status_t training_create(struct device *device, const struct data *data, struct plan plan,
                                    struct training *out_training);
 void training_release(struct training *training);
 
-/* Goes through the digits once, in a new order, then reads those held out. */
+/* One line about the latest failure of any of these. Never NULL. */
+const char *training_error(const struct training *training);
+
+/* Goes through the digits once, in a new order, then reads those held out: as often as planned. */
 syncedmem_status_t training_epoch(struct training *training, struct epoch *out_epoch);
 
 /* What the digits held out were read as, after an epoch: one class for each. */

@@ -24,12 +24,36 @@
  * | fail_copy      | the n-th copy or fill is refused, 0: none | 0                        |
  * | fail_copy_late | the n-th copy or fill fails when it runs, 0: none | 0                |
  * | fail_pin       | the n-th registration of host memory is refused, 0: none | 0         |
+ * | fail_device    | the n-th allocation, copy, fill or kernel loses the device, 0: none | 0 |
+ * | seed           | a number: the adversarial mode, see below; 0: off | 0                |
  *
  * Bytes may end in k, m or g (powers of 1024), times in ns, us or ms (a bare number
  * is nanoseconds). The failures count on each device from its first use, and each happens once.
  * Example: SYNCEDMEM_SIM=devices=2,memory=256m,latency=10us
  *
  * Device memory is not cleared: a fresh block holds arbitrary bytes.
+ *
+ * @par The adversarial mode
+ * A GPU does what it is told at some time; a simulated device mostly does it at once, and so a
+ * missing wait goes unnoticed. With a seed there are no threads: what is put on a stream stays there
+ * until the program waits for something, and is then run in an order thrown by dice, streams of all
+ * devices mixed. Copies land as late as can be, their sources are read at the last moment, a stream
+ * overtakes another wherever no event forbids it; now and then something is early. latency,
+ * bandwidth and launch cost nothing. Work that touches memory freed meanwhile is found and counted:
+ * syncedmem_sim_faults().
+ *
+ * @par
+ * A program with one thread runs in the same order each time with the same seed. So in continuous
+ * integration run the tests with many seeds, and print the seed of one that fails:
+ * @code
+ *     for seed in $(seq 1 50); do
+ *         SYNCEDMEM_SIM=devices=2,seed=$seed ./test || { echo "failed: seed=$seed"; exit 1; }
+ *     done
+ * @endcode
+ *
+ * @par
+ * Kernels then run in whichever thread waits, or asks whether something has ended. They must
+ * not wait for anything that the program does.
  *
  * The rules of syncedmem.h hold here too.
  */
@@ -53,7 +77,7 @@ extern "C" {
 SYNCEDMEM_API syncedmem_status_t syncedmem_sim_configure(const char *specification);
 
 /**
- * A kernel: runs in a thread of its stream.
+ * A kernel: runs in a thread of its stream; with a seed, in one of the program's that waits.
  *
  * `arguments` are what syncedmem_sim_launch() was given, `addresses` the device addresses made
  * usable: a kernel may read and write them. It may not call this library.
@@ -100,7 +124,10 @@ enum {
      * DEVICE_ERROR. */
     SYNCEDMEM_SIM_FAIL_COPY_LATE = 3,
     /** A registration of host memory, for the policy PINNED. */
-    SYNCEDMEM_SIM_FAIL_PIN = 4
+    SYNCEDMEM_SIM_FAIL_PIN = 4,
+    /** The device itself, by an allocation, copy, fill or kernel: DEVICE_LOST, see
+     * syncedmem_sim_lose(). */
+    SYNCEDMEM_SIM_FAIL_DEVICE = 5
 };
 
 /**
@@ -109,6 +136,29 @@ enum {
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_sim_fail(syncedmem_place *place, int32_t what,
                                                     uint64_t nth);
+
+/**
+ * Loses the device, as a driver does after a fault or when a GPU falls off the bus.
+ *
+ * What is queued on its streams never runs; what runs finishes. From then on every call that
+ * needs the device is DEVICE_LOST, and what it held alone is lost: see DATA_LOST. Blocks of
+ * syncedmem_sim_alloc() are gone with it; freeing them is fine. Losing a lost device does
+ * nothing.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_sim_lose(syncedmem_place *place);
+
+/**
+ * Brings a lost device back, with empty memory. Streams made before the loss stay lost.
+ * WRONG_STATE when it is not lost.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_sim_restore(syncedmem_place *place);
+
+/**
+ * How many copies, fills and kernels of the device touched memory that had been freed after
+ * they were put on their stream. They do not run, and fail as WRONG_MEMORY. Looked for with a
+ * seed only; else 0.
+ */
+SYNCEDMEM_API syncedmem_status_t syncedmem_sim_faults(syncedmem_place *place, uint64_t *out_count);
 
 #ifdef __cplusplus
 }

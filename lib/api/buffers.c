@@ -76,7 +76,9 @@ syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer)
 {
     PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    syncedmem_root_lock(buffer->root);
+    const syncedmem_status_t status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     const syncedmem_head_t head =
         syncedmem_root_head(buffer->root, handle_from(buffer), handle_to(buffer));
     syncedmem_root_unlock(buffer->root);
@@ -87,10 +89,15 @@ syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer)
 {
     PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
-    syncedmem_root_lock(buffer->root);
-    const syncedmem_status_t status =
-        buffer->root->body ? syncedmem_work_settle_all(buffer->root) : SYNCEDMEM_OK;
-    syncedmem_root_unlock(buffer->root);
+    struct root *root = buffer->root;
+    syncedmem_status_t status = syncedmem_root_lock(root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    if (root->body) {
+        syncedmem_work_await_all(root);
+        status = syncedmem_work_reap(root);
+    }
+    syncedmem_root_unlock(root);
     return status;
 }
 
@@ -107,7 +114,8 @@ static syncedmem_status_t choose_home(struct root *root, syncedmem_place *device
 
 static syncedmem_place *locked_home(struct root *root)
 {
-    syncedmem_root_lock(root);
+    if (syncedmem_root_lock(root) != SYNCEDMEM_OK)
+        return NULL;
     syncedmem_place *home = root->home;
     syncedmem_root_unlock(root);
     return home;
@@ -126,7 +134,9 @@ syncedmem_status_t syncedmem_set_home(syncedmem_buffer *buffer, syncedmem_place 
     syncedmem_status_t status = syncedmem_require_device(device);
     if (status != SYNCEDMEM_OK)
         return status;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = choose_home(buffer->root, device);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -148,8 +158,10 @@ syncedmem_status_t syncedmem_set_host_policy(syncedmem_buffer *buffer,
     REQUIRE_ARGUMENT(buffer);
     if (policy != SYNCEDMEM_PAGEABLE && policy != SYNCEDMEM_PINNED)
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no host policy", (int)policy);
-    syncedmem_root_lock(buffer->root);
-    const syncedmem_status_t status = choose_policy(buffer->root, policy);
+    syncedmem_status_t status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = choose_policy(buffer->root, policy);
     syncedmem_root_unlock(buffer->root);
     return status;
 }

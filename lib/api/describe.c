@@ -61,8 +61,8 @@ static void put_segment(struct writer *writer, const struct root *root, size_t i
 {
     const struct map *map = &root->body->map;
     const place_set valid = map->segments[index].valid;
-    put(writer, "  [%zu, %zu)%s", map->segments[index].start, syncedmem_map_end(map, index),
-        valid ? "" : " zero");
+    put(writer, "  [%zu, %zu)%s%s", map->segments[index].start, syncedmem_map_end(map, index),
+        valid ? "" : " zero", valid & LOST ? " lost" : "");
     for (unsigned slot = 0; slot < root->body->copies.count; slot++)
         if (valid & slot_bit(slot))
             put(writer, " %s", root->body->copies.slots[slot].place->name);
@@ -90,7 +90,7 @@ static void put_leases(struct writer *writer, const struct root *root)
 static void put_works(struct writer *writer, const struct root *root)
 {
     size_t count = 0;
-    for (const struct work *work = root->body->works; work; work = work->next)
+    for (const struct work *work = root->body->works.first; work; work = work->next)
         count++;
     put(writer, "unfinished transfers and kernels: %zu\n", count);
 }
@@ -118,7 +118,9 @@ syncedmem_status_t syncedmem_describe(const syncedmem_buffer *buffer, char *text
         REQUIRE_OUT(text);
     REQUIRE_ARGUMENT(buffer);
     struct writer writer = {.text = text, .capacity = capacity};
-    syncedmem_root_lock(buffer->root);
+    const syncedmem_status_t status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     put_all(&writer, buffer);
     syncedmem_root_unlock(buffer->root);
     *out_needed = writer.length + 1;

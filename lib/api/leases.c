@@ -31,22 +31,24 @@ syncedmem_status_t syncedmem_require_stream_at(const syncedmem_stream *stream,
                            stream->place->name, place->name);
 }
 
-/* The stream that the holder's work is on; NULL on the host. */
-static syncedmem_status_t stream_of_lease(const struct request *request,
-                                          struct backend_stream **out_stream)
+/* The stream that the holder's work is on; none on the host. */
+static syncedmem_status_t choose_stream(struct request *request)
 {
-    const syncedmem_place *place = request->access.place;
-    *out_stream = request->stream ? request->stream->stream : NULL;
-    if (*out_stream || place_is_host(place))
+    syncedmem_place *place = request->access.place;
+    struct stream_choice *choice = &request->access.choice;
+    if (place_is_host(place)) {
+        choice->own = true;
         return SYNCEDMEM_OK;
-    return place->backend->stream_default(place->device, out_stream);
+    }
+    choice->place = place;
+    request->access.ordered = true;
+    return syncedmem_stream_ref(request->stream, place, &choice->ref);
 }
 
 /* What there will be to wait for when the lease has ended; nothing on the host, or of no bytes. */
-static syncedmem_status_t make_work(struct lease *lease, const struct request *request,
-                                    struct backend_stream *stream)
+static syncedmem_status_t make_work(struct lease *lease, const struct request *request)
 {
-    if (!stream || request->length == 0)
+    if (place_is_host(request->access.place) || request->length == 0)
         return SYNCEDMEM_OK;
     lease->work = syncedmem_work_alloc(0);
     if (!lease->work)
@@ -54,14 +56,13 @@ static syncedmem_status_t make_work(struct lease *lease, const struct request *r
     return SYNCEDMEM_OK;
 }
 
-static void describe_lease(struct lease *lease, const struct request *request, unsigned slot,
-                           struct backend_stream *stream)
+static void describe_lease(struct lease *lease, const struct request *request, unsigned slot)
 {
     lease->slot = slot;
     lease->writes = request->access.mode != ACCESS_READ;
     lease->from = request->access.from;
     lease->to = request->access.from + request->length; /* of size 0: empty, and in no one's way */
-    lease->stream = stream;
+    lease->stream = request->access.choice.ref;
 }
 
 /* Everything but the lease itself; the range may be empty. */
@@ -70,12 +71,7 @@ static syncedmem_status_t begin_access(struct root *root, const struct request *
 {
     if (request->access.from == request->access.to)
         return syncedmem_copy_slot(root, request->access.place, out_slot);
-    syncedmem_status_t status = syncedmem_access_begin(root, &request->access, out_slot);
-    if (status == SYNCEDMEM_OK && request->stream)
-        status = syncedmem_transfer_order(root, *out_slot, request->stream->stream);
-    if (status == SYNCEDMEM_OK)
-        syncedmem_access_mark(root, &request->access, *out_slot);
-    return status;
+    return syncedmem_access(root, &request->access, out_slot);
 }
 
 /* Under the lock. */
@@ -83,24 +79,21 @@ static syncedmem_status_t begin(struct root *root, const struct request *request
                                 struct lease **out_lease)
 {
     unsigned slot;
-    struct backend_stream *stream;
     *out_lease = NULL;
     syncedmem_status_t status = syncedmem_root_touch(root);
-    if (status == SYNCEDMEM_OK)
-        status = stream_of_lease(request, &stream);
     if (status != SYNCEDMEM_OK)
         return status;
     struct lease *lease = syncedmem_lease_alloc(root);
     if (!lease)
         return syncedmem_error_no_host_memory("a lease", sizeof *lease);
-    status = make_work(lease, request, stream);
+    status = make_work(lease, request);
     if (status == SYNCEDMEM_OK)
         status = begin_access(root, request, &slot);
     if (status != SYNCEDMEM_OK) {
         syncedmem_lease_free(root, lease);
         return status;
     }
-    describe_lease(lease, request, slot, stream);
+    describe_lease(lease, request, slot);
     syncedmem_lease_open(root, lease);
     syncedmem_root_changed(root); /* plain calls have to look at the lease */
     *out_lease = lease;
@@ -117,9 +110,10 @@ static syncedmem_status_t make_request(const syncedmem_buffer *buffer, syncedmem
         status = range_in_root(buffer, &offset, length);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_require_stream_at(stream, place);
+    if (status == SYNCEDMEM_OK)
+        status = choose_stream(request);
     request->access.from = offset;
     request->access.to = range_end(buffer, offset, length);
-    request->access.choice = (struct stream_choice){place, stream ? stream->stream : NULL};
     return status;
 }
 
@@ -143,7 +137,9 @@ syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *pl
         return status;
     struct root *root = buffer->root;
     struct lease *lease;
-    syncedmem_root_lock(root);
+    status = syncedmem_root_lock(root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = begin(root, &request, &lease);
     if (lease) {
         *out_token = lease->token;
@@ -157,7 +153,8 @@ syncedmem_status_t syncedmem_begin(syncedmem_buffer *buffer, syncedmem_place *pl
 
 static void describe_work(struct work *work, const struct root *root, const struct lease *lease)
 {
-    work->backend = root->body->copies.slots[lease->slot].place->backend;
+    work->place = root->body->copies.slots[lease->slot].place;
+    work->stream = lease->stream.number;
     work->reads = lease->writes ? NO_SLOT : (int)lease->slot;
     work->writes = lease->writes ? (int)lease->slot : NO_SLOT;
     work->from = lease->from;
@@ -172,15 +169,17 @@ static void list_work_of(struct root *root, struct lease *lease)
     if (!work)
         return;
     struct kept_error kept;
-    syncedmem_error_keep(&kept);
     describe_work(work, root, lease);
-    if (work->backend->record(lease->stream, &work->event) == SYNCEDMEM_OK) {
+    if (!place_in_reach(work->place))
+        return;
+    syncedmem_error_keep(&kept);
+    if (work->place->backend->record(lease->stream.stream, &work->event) == SYNCEDMEM_OK) {
         lease->work = NULL;
         syncedmem_work_add(root, work);
-        syncedmem_root_changed(root);
         return;
     }
-    work->backend->stream_wait(lease->stream);
+    work->event = NULL;
+    work->place->backend->stream_wait(lease->stream.stream);
     syncedmem_error_put_back(&kept);
 }
 
@@ -202,8 +201,10 @@ syncedmem_status_t syncedmem_end(syncedmem_buffer *buffer, syncedmem_token_t tok
     PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
     struct root *root = buffer->root;
-    syncedmem_root_lock(root);
-    const syncedmem_status_t status = end(root, token);
+    syncedmem_status_t status = syncedmem_root_lock(root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = end(root, token);
     const bool is_left = syncedmem_root_is_left(root);
     syncedmem_root_unlock(root);
     if (is_left)

@@ -20,7 +20,5 @@ syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
                                      syncedmem_log_level_t level)
 {
     PUBLIC_CALL;
-    if (!syncedmem_log_configure(function, user, level))
-        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no log level", (int)level);
-    return SYNCEDMEM_OK;
+    return syncedmem_log_configure(function, user, level);
 }

@@ -3,6 +3,7 @@
 
 #include "api/check.h"
 #include "base/thread.h"
+#include "core/retire.h"
 #include "memory/host_block.h"
 #include "places/discover.h"
 #include "places/registry.h"
@@ -130,5 +131,8 @@ syncedmem_status_t syncedmem_device_number(syncedmem_place *place, syncedmem_key
         return unknown_key(key);
     if (place_is_host(place))
         return host_number(key, out_number);
-    return place->backend->device_number(place->device, key, out_number);
+    const syncedmem_status_t status = place_require(place);
+    syncedmem_retired_visit(); /* memory that no work uses any more is free */
+    return status == SYNCEDMEM_OK ? place->backend->device_number(place->device, key, out_number)
+                                  : status;
 }

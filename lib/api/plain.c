@@ -57,8 +57,10 @@ static syncedmem_status_t locked_access(syncedmem_buffer *buffer, enum side side
                                         enum access_mode mode, void **out_pointer)
 {
     REQUIRE_ARGUMENT(buffer);
-    syncedmem_root_lock(buffer->root);
-    const syncedmem_status_t status = access_side(buffer, side, mode, out_pointer);
+    syncedmem_status_t status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = access_side(buffer, side, mode, out_pointer);
     syncedmem_root_unlock(buffer->root);
     return status;
 }
@@ -67,7 +69,7 @@ static __attribute__((noinline)) syncedmem_status_t slow_read(syncedmem_buffer *
                                                               enum side side,
                                                               const void **out_pointer)
 {
-    PUBLIC_CALL;
+    PUBLIC_CALL_AS(side == HOST_SIDE ? "syncedmem_cpu_data" : "syncedmem_gpu_data");
     REQUIRE_OUT(out_pointer);
     void *pointer = NULL;
     const syncedmem_status_t status = locked_access(buffer, side, ACCESS_READ, &pointer);
@@ -78,7 +80,7 @@ static __attribute__((noinline)) syncedmem_status_t slow_read(syncedmem_buffer *
 static __attribute__((noinline)) syncedmem_status_t slow_write(syncedmem_buffer *buffer,
                                                                enum side side, void **out_pointer)
 {
-    PUBLIC_CALL;
+    PUBLIC_CALL_AS(side == HOST_SIDE ? "syncedmem_mutable_cpu_data" : "syncedmem_mutable_gpu_data");
     REQUIRE_OUT(out_pointer);
     return locked_access(buffer, side, ACCESS_READ_WRITE, out_pointer);
 }
@@ -130,8 +132,10 @@ static syncedmem_status_t adopt_side(syncedmem_buffer *buffer, enum side side, v
 {
     struct root *root = buffer->root;
     struct adopt adopt = {.memory = pointer, .length = length, .expose = true};
-    syncedmem_root_lock(root);
-    syncedmem_status_t status = place_of_side(root, side, &adopt.place);
+    syncedmem_status_t status = syncedmem_root_lock(root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = place_of_side(root, side, &adopt.place);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_adopt_memory(root, &adopt);
     syncedmem_root_unlock(root);
@@ -176,11 +180,15 @@ syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buffer, syncedmem_
     REQUIRE_ARGUMENT(buffer);
     struct root *root = buffer->root;
     syncedmem_place *place;
-    syncedmem_root_lock(root);
-    syncedmem_status_t status = place_of_push(root, stream, &place);
+    struct stream_ref ref;
+    syncedmem_status_t status = syncedmem_root_lock(root);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    status = place_of_push(root, stream, &place);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_move_push(root, place, stream ? stream->stream : NULL,
-                                     handle_from(buffer), handle_to(buffer));
+        status = syncedmem_stream_ref(stream, place, &ref);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_move_push(root, place, ref, handle_from(buffer), handle_to(buffer));
     syncedmem_root_unlock(root);
     return status;
 }

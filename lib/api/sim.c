@@ -17,7 +17,7 @@ static syncedmem_status_t require_sim(const syncedmem_place *place)
     if (status == SYNCEDMEM_OK && place->backend != &syncedmem_backend_sim)
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%s is not a simulated device",
                                place->name);
-    return status;
+    return status == SYNCEDMEM_OK ? place_require(place) : status;
 }
 
 syncedmem_status_t syncedmem_sim_launch(syncedmem_stream *stream, syncedmem_sim_kernel_fn kernel,
@@ -34,7 +34,7 @@ syncedmem_status_t syncedmem_sim_launch(syncedmem_stream *stream, syncedmem_sim_
     const syncedmem_status_t status = require_sim(stream->place);
     if (status != SYNCEDMEM_OK)
         return status;
-    return syncedmem_sim_backend_launch(stream->stream, kernel, arguments, arguments_size,
+    return syncedmem_sim_backend_launch(stream->ref.stream, kernel, arguments, arguments_size,
                                         addresses, count);
 }
 
@@ -66,4 +66,28 @@ syncedmem_status_t syncedmem_sim_fail(syncedmem_place *place, int32_t what, uint
     if (status != SYNCEDMEM_OK)
         return status;
     return syncedmem_sim_backend_fail(place->device, what, nth);
+}
+
+syncedmem_status_t syncedmem_sim_lose(syncedmem_place *place)
+{
+    PUBLIC_CALL;
+    const syncedmem_status_t status = require_sim(place);
+    return status == SYNCEDMEM_OK ? syncedmem_sim_backend_lose(place->device) : status;
+}
+
+syncedmem_status_t syncedmem_sim_restore(syncedmem_place *place)
+{
+    PUBLIC_CALL;
+    const syncedmem_status_t status = require_sim(place);
+    return status == SYNCEDMEM_OK ? syncedmem_sim_backend_restore(place->device) : status;
+}
+
+syncedmem_status_t syncedmem_sim_faults(syncedmem_place *place, uint64_t *out_count)
+{
+    PUBLIC_CALL;
+    REQUIRE_OUT(out_count);
+    const syncedmem_status_t status = require_sim(place);
+    if (status == SYNCEDMEM_OK)
+        *out_count = syncedmem_sim_backend_faults(place->device);
+    return status;
 }

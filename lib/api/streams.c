@@ -7,14 +7,27 @@
 static syncedmem_status_t open_stream(syncedmem_stream *stream)
 {
     const syncedmem_place *place = stream->place;
-    return stream->is_default ? place->backend->stream_default(place->device, &stream->stream)
-                              : place->backend->stream_create(place->device, &stream->stream);
+    if (stream->is_default)
+        return syncedmem_place_default_stream(place, &stream->ref);
+    stream->ref.number = syncedmem_place_next_stream_number();
+    return place->backend->stream_create(place->device, &stream->ref.stream);
+}
+
+syncedmem_status_t syncedmem_stream_ref(const syncedmem_stream *stream,
+                                        const syncedmem_place *place, struct stream_ref *out_ref)
+{
+    if (!stream)
+        return syncedmem_place_default_stream(place, out_ref);
+    *out_ref = stream->ref;
+    return place_require(place);
 }
 
 static syncedmem_status_t make_handle(syncedmem_place *place, bool is_default,
                                       syncedmem_stream **out_stream)
 {
     syncedmem_status_t status = syncedmem_require_device(place);
+    if (status == SYNCEDMEM_OK)
+        status = place_require(place);
     if (status != SYNCEDMEM_OK)
         return status;
     syncedmem_stream *stream = malloc(sizeof *stream);
@@ -57,8 +70,8 @@ void syncedmem_stream_release(syncedmem_stream *stream)
     PUBLIC_CALL;
     if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) > 1)
         return;
-    if (!stream->is_default)
-        stream->place->backend->stream_release(stream->stream);
+    if (!stream->is_default && place_in_reach(stream->place))
+        stream->place->backend->stream_release(stream->ref.stream);
     free(stream);
 }
 
@@ -66,7 +79,9 @@ syncedmem_status_t syncedmem_stream_wait(syncedmem_stream *stream)
 {
     PUBLIC_CALL;
     REQUIRE_ARGUMENT(stream);
-    return stream->place->backend->stream_wait(stream->stream);
+    const syncedmem_status_t status = place_require(stream->place);
+    return status == SYNCEDMEM_OK ? stream->place->backend->stream_wait(stream->ref.stream)
+                                  : status;
 }
 
 syncedmem_place *syncedmem_stream_place(const syncedmem_stream *stream)

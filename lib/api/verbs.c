@@ -34,10 +34,12 @@ syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, syncedmem_place *pl
                                 .memory = pointer,
                                 .length = length,
                                 .read_only = (flags & SYNCEDMEM_ADOPT_READ_ONLY) != 0,
-                                .stream = stream ? stream->stream : NULL,
+                                .stream = stream ? stream->ref : (struct stream_ref){0},
                                 .release = release,
                                 .user = user};
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_adopt_memory(buffer->root, &adopt);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -46,10 +48,18 @@ syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, syncedmem_place *pl
 /* ---- One range of one buffer ---- */
 
 /* On the host the stream is the giving device's. */
-static syncedmem_status_t check_prefetch(const syncedmem_stream *stream,
-                                         const syncedmem_place *place)
+static syncedmem_status_t choose_prefetch_stream(const syncedmem_stream *stream,
+                                                 const syncedmem_place *place,
+                                                 struct stream_choice *choice)
 {
-    return place_is_host(place) ? SYNCEDMEM_OK : syncedmem_require_stream_at(stream, place);
+    if (place_is_host(place)) {
+        if (stream)
+            *choice = (struct stream_choice){.place = stream->place, .ref = stream->ref};
+        return SYNCEDMEM_OK;
+    }
+    const syncedmem_status_t status = syncedmem_require_stream_at(stream, place);
+    choice->place = place;
+    return status == SYNCEDMEM_OK ? syncedmem_stream_ref(stream, place, &choice->ref) : status;
 }
 
 syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer, syncedmem_place *place,
@@ -58,18 +68,23 @@ syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer, syncedmem_place 
     PUBLIC_CALL;
     REQUIRE_ARGUMENT(buffer);
     REQUIRE_ARGUMENT(place);
+    struct stream_choice choice = {0};
     syncedmem_status_t status = range_in_root(buffer, &offset, length);
     if (status == SYNCEDMEM_OK)
-        status = check_prefetch(stream, place);
+        status = choose_prefetch_stream(stream, place, &choice);
     const size_t end = range_end(buffer, offset, length);
     if (status != SYNCEDMEM_OK || offset == end)
         return status;
-    struct access access = {
-        .place = place, .mode = ACCESS_READ, .from = offset, .to = end, .asynchronous = true};
-    if (stream)
-        access.choice = (struct stream_choice){stream->place, stream->stream};
+    const struct access access = {.place = place,
+                                  .mode = ACCESS_READ,
+                                  .from = offset,
+                                  .to = end,
+                                  .choice = choice,
+                                  .ordered = true};
     unsigned slot;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_access(buffer->root, &access, &slot);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -85,7 +100,9 @@ syncedmem_status_t syncedmem_mark_modified(syncedmem_buffer *buffer, syncedmem_p
     const size_t end = range_end(buffer, offset, length);
     if (status != SYNCEDMEM_OK || offset == end)
         return status;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_move_mark(buffer->root, place, offset, end);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -99,7 +116,9 @@ syncedmem_status_t syncedmem_fill(syncedmem_buffer *buffer, size_t offset, size_
     syncedmem_status_t status = range_in_root(buffer, &offset, length);
     if (status != SYNCEDMEM_OK || length == 0)
         return status;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_move_fill(buffer->root, offset, offset + length, value);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -113,7 +132,9 @@ syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *pla
     syncedmem_status_t status = require_whole(buffer, "drop");
     if (status != SYNCEDMEM_OK)
         return status;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_move_drop(buffer->root, place);
     syncedmem_root_unlock(buffer->root);
     return status;
@@ -122,13 +143,17 @@ syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *pla
 /* ---- Two buffers: locked in the order of their addresses, so that no two calls wait for each
  * other ---- */
 
-static void lock_both(struct root *one, struct root *other)
+static syncedmem_status_t lock_both(struct root *one, struct root *other)
 {
     struct root *first = (uintptr_t)one < (uintptr_t)other ? one : other;
     struct root *second = first == one ? other : one;
-    syncedmem_root_lock(first);
-    if (second != first)
-        syncedmem_root_lock(second);
+    syncedmem_status_t status = syncedmem_root_lock(first);
+    if (status != SYNCEDMEM_OK || second == first)
+        return status;
+    status = syncedmem_root_lock(second);
+    if (status != SYNCEDMEM_OK)
+        syncedmem_root_unlock(first);
+    return status;
 }
 
 static void unlock_both(struct root *one, struct root *other)
@@ -149,7 +174,9 @@ syncedmem_status_t syncedmem_copy(syncedmem_buffer *to, size_t to_offset, synced
         status = range_in_root(from, &from_offset, length);
     if (status != SYNCEDMEM_OK || length == 0)
         return status;
-    lock_both(to->root, from->root);
+    status = lock_both(to->root, from->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     status = syncedmem_move_copy(to->root, to_offset, from->root, from_offset, length);
     unlock_both(to->root, from->root);
     return status;
@@ -173,10 +200,12 @@ syncedmem_status_t syncedmem_valid_bytes(const syncedmem_buffer *buffer, syncedm
     REQUIRE_OUT(out_bytes);
     REQUIRE_ARGUMENT(buffer);
     REQUIRE_ARGUMENT(place);
-    const syncedmem_status_t status = range_in_root(buffer, &offset, length);
+    syncedmem_status_t status = range_in_root(buffer, &offset, length);
     if (status != SYNCEDMEM_OK || length == 0)
         return status;
-    syncedmem_root_lock(buffer->root);
+    status = syncedmem_root_lock(buffer->root);
+    if (status != SYNCEDMEM_OK)
+        return status;
     *out_bytes = valid_bytes(buffer->root, place, offset, offset + length);
     syncedmem_root_unlock(buffer->root);
     return SYNCEDMEM_OK;

@@ -119,7 +119,8 @@ struct backend {
 
     /* ---- Events. */
     syncedmem_status_t (*event_wait)(struct backend_event *event);
-    /* False while the work runs; else true, and its outcome. */
+    /* False while the work runs; else true, and its outcome. NULL: whoever asks is not to be told,
+     * and the last error stays. */
     bool (*event_done)(struct backend_event *event, syncedmem_status_t *out_status);
     void (*event_release)(struct backend_event *event);
 };

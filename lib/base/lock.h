@@ -19,7 +19,10 @@ struct lock {
     _Atomic(uint32_t) forks; /* of the process that took it last */
 };
 
-#define LOCK_INITIALIZER {PTHREAD_MUTEX_INITIALIZER, 0}
+#define LOCK_INITIALIZER                                                                           \
+    {                                                                                              \
+        PTHREAD_MUTEX_INITIALIZER, 0                                                               \
+    }
 
 static inline void syncedmem_lock_init(struct lock *lock)
 {
@@ -30,14 +33,21 @@ static inline void syncedmem_lock_init(struct lock *lock)
 /* FORKED when it is held by a thread that was left behind by a fork. */
 syncedmem_status_t syncedmem_lock_in_child(struct lock *lock);
 
-static inline __attribute__((warn_unused_result)) syncedmem_status_t
-syncedmem_lock(struct lock *lock)
+static inline __attribute__((warn_unused_result)) syncedmem_status_t syncedmem_lock(
+    struct lock *lock)
 {
     const uint32_t forks = syncedmem_forks();
     if (__builtin_expect(forks > 0, 0))
         return syncedmem_lock_in_child(lock);
     pthread_mutex_lock(&lock->mutex);
     return SYNCEDMEM_OK;
+}
+
+/* For a thread of this process that gave it back a moment ago. */
+static inline void syncedmem_relock(struct lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    atomic_store_explicit(&lock->forks, syncedmem_forks(), memory_order_release);
 }
 
 static inline void syncedmem_unlock(struct lock *lock)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -28,7 +29,7 @@ struct destination {
 };
 
 static struct destination destination;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 static _Atomic(int32_t) wanted_level;
 static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
 _Atomic(unsigned) syncedmem_log_kept;
@@ -72,23 +73,27 @@ bool syncedmem_log_wants(syncedmem_log_level_t level)
     return level <= atomic_load_explicit(&wanted_level, memory_order_relaxed);
 }
 
-bool syncedmem_log_configure(syncedmem_log_fn function, void *user, syncedmem_log_level_t level)
+syncedmem_status_t syncedmem_log_configure(syncedmem_log_fn function, void *user,
+                                           syncedmem_log_level_t level)
 {
     if (level < 0 || level >= LEVELS)
-        return false;
+        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d is no log level", (int)level);
     pthread_once(&environment_once, read_environment);
-    pthread_mutex_lock(&lock);
+    const syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     destination = (struct destination){function, user};
     atomic_store(&wanted_level, level);
-    pthread_mutex_unlock(&lock);
-    return true;
+    syncedmem_unlock(&lock);
+    return SYNCEDMEM_OK;
 }
 
 static void write_line(const struct log_line *line)
 {
-    pthread_mutex_lock(&lock);
+    if (syncedmem_lock(&lock) != SYNCEDMEM_OK)
+        return; /* a forked child cannot know where lines go */
     const struct destination to = destination;
-    pthread_mutex_unlock(&lock);
+    syncedmem_unlock(&lock);
     if (to.function)
         to.function(to.user, line->level, line->text);
     else

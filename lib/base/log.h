@@ -22,8 +22,9 @@ bool syncedmem_log_wants(syncedmem_log_level_t level);
 void syncedmem_log(syncedmem_log_level_t level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* False for a level that is none. */
-bool syncedmem_log_configure(syncedmem_log_fn function, void *user, syncedmem_log_level_t level);
+/* INVALID_ARGUMENT for a level that is none. */
+syncedmem_status_t syncedmem_log_configure(syncedmem_log_fn function, void *user,
+                                           syncedmem_log_level_t level);
 
 /* How many lines all threads keep; read by every call that returns. */
 extern _Atomic(unsigned) syncedmem_log_kept;

@@ -19,6 +19,7 @@ struct log_line;
 struct thread_state {
     syncedmem_place *current_device; /* NULL: none chosen */
     struct log_line *log_lines;      /* not handed out yet; see base/log.h */
+    const char *traced_call;         /* the public function that runs, while the trace is on */
     char error_text[ERROR_TEXT_SIZE];
 };
 

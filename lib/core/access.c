@@ -6,16 +6,35 @@
 
 /* ---- Before ---- */
 
+/* A copy that went with its device: the first call that names the device has to be told, for
+ * pointers into it may be around. */
+static syncedmem_status_t tell_loss(struct root *root, unsigned slot)
+{
+    struct copy *copy = &root->body->copies.slots[slot];
+    if (!copy->lost)
+        return SYNCEDMEM_OK;
+    copy->lost = false;
+    return syncedmem_error(SYNCEDMEM_DEVICE_LOST,
+                           "%s was lost with its copy of the buffer: its pointers are gone",
+                           copy->place->name);
+}
+
 syncedmem_status_t syncedmem_prepare(struct root *root, syncedmem_place *place, size_t from,
                                      size_t to, unsigned *out_slot)
 {
     syncedmem_status_t status = syncedmem_root_touch(root);
     if (status == SYNCEDMEM_OK)
+        status = place_require(place);
+    if (status == SYNCEDMEM_OK)
         status = syncedmem_work_reap(root);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_copy_slot(root, place, out_slot);
     if (status == SYNCEDMEM_OK)
+        status = tell_loss(root, *out_slot);
+    if (status == SYNCEDMEM_OK)
         status = syncedmem_merge_if_due(root);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_work_reserve(root, from, to);
     if (status == SYNCEDMEM_OK && !syncedmem_map_reserve(&root->body->map, from, to))
         status = syncedmem_error_no_host_memory("the map of a buffer", root->size);
     return status;
@@ -27,11 +46,49 @@ static bool is_current(const struct root *root, unsigned slot, size_t from, size
     return !summary.has_fresh && (summary.in_all & slot_bit(slot)) != 0;
 }
 
+/* ---- Waiting, before anything is looked at: the lock is given back meanwhile ---- */
+
+static bool await_sources(struct root *root, const struct access *access, unsigned slot)
+{
+    const place_set sources =
+        syncedmem_transfer_sources(root, slot, access->from, access->to) & ~LOST;
+    for (place_set left = sources; left; left &= left - 1)
+        if (syncedmem_work_await(
+                root, use_of((unsigned)__builtin_ctzll(left), access->from, access->to, false)))
+            return true;
+    return false;
+}
+
+/* One thing that has to have ended before the access; false: there is none. */
+static bool await_one(struct root *root, const struct access *access)
+{
+    unsigned slot;
+    if (!syncedmem_copy_find(root->body, access->place, &slot))
+        return false; /* nothing is there yet, and the rest is waited for later */
+    const bool is_stale =
+        access->mode != ACCESS_WRITE && !is_current(root, slot, access->from, access->to);
+    const bool writing = access->mode != ACCESS_READ || is_stale;
+    if (syncedmem_work_await(root, use_of(slot, access->from, access->to, writing)))
+        return true;
+    return is_stale && await_sources(root, access, slot);
+}
+
+static void await_conflicts(struct root *root, const struct access *access)
+{
+    if (!root->body || access->ordered || access->keeps_lock)
+        return;
+    while (root->body->works.first && await_one(root, access))
+        continue;
+}
+
 /* ---- Bytes ---- */
 
 static syncedmem_status_t bring_in(struct root *root, const struct access *access, unsigned slot)
 {
-    return access->asynchronous
+    const syncedmem_status_t status = syncedmem_copies_check_lost(root, access->from, access->to);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    return access->ordered
                ? syncedmem_transfer_start(root, slot, access->from, access->to, access->choice)
                : syncedmem_transfer_in(root, slot, access->from, access->to, access->choice);
 }
@@ -55,6 +112,7 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
 {
     const size_t from = access->from, to = access->to;
     const bool writing = access->mode != ACCESS_READ;
+    await_conflicts(root, access);
     syncedmem_status_t status = syncedmem_prepare(root, access->place, from, to, out_slot);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_lease_check(root, from, to, writing);
@@ -64,8 +122,12 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
     status = ensure_memory(root, access, *out_slot, is_stale);
     if (status == SYNCEDMEM_OK && is_stale)
         status = bring_in(root, access, *out_slot);
-    if (status == SYNCEDMEM_OK && !access->asynchronous)
-        status = syncedmem_work_settle(root, *out_slot, from, to, writing);
+    const struct use use = use_of(*out_slot, from, to, writing);
+    if (status == SYNCEDMEM_OK && !access->ordered)
+        status = syncedmem_work_settle(root, use);
+    /* What is put on the stream from now on sees the bytes, whoever is bringing them. */
+    if (status == SYNCEDMEM_OK && access->ordered && access->choice.place == access->place)
+        status = syncedmem_transfer_order(root, use, access->choice.ref);
     return status;
 }
 
@@ -74,11 +136,15 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
 static void mark_map(struct root *root, const struct access *access, unsigned slot)
 {
     struct map *map = &root->body->map;
-    const bool changed = access->mode == ACCESS_READ
-                             ? syncedmem_map_add(map, access->from, access->to, slot_bit(slot))
-                             : syncedmem_map_assign(map, access->from, access->to, slot_bit(slot));
+    const bool writing = access->mode != ACCESS_READ;
+    const bool changed = writing
+                             ? syncedmem_map_assign(map, access->from, access->to, slot_bit(slot))
+                             : syncedmem_map_add(map, access->from, access->to, slot_bit(slot));
     if (changed)
         syncedmem_root_changed(root);
+    if (writing)
+        syncedmem_work_overwritten(root, access->from, access->to,
+                                   access->mode == ACCESS_WRITE ? NO_SLOT : (int)slot);
 }
 
 /* The first device touch that succeeds decides the home. */

@@ -24,9 +24,10 @@ struct access {
     size_t from;
     size_t to;
     struct stream_choice choice;
-    bool expose;       /* the pointer is given out for good */
-    bool asynchronous; /* returns before the bytes are there */
-    bool may_fail;     /* writing: bytes of the range may be left as they are after all */
+    bool expose;     /* the pointer is given out for good */
+    bool ordered;    /* blocks for nothing: what is needed is put on the stream of the choice */
+    bool may_fail;   /* writing: bytes of the range may be left as they are after all */
+    bool keeps_lock; /* what has to be waited for is waited for under the lock */
 };
 
 /* What every operation on a root begins with: records, room for a change of the map, failures

@@ -75,7 +75,7 @@ struct records {
 static void discard(struct records *records)
 {
     free(records->adoption);
-    syncedmem_work_discard(records->work);
+    syncedmem_work_release(records->work);
 }
 
 static syncedmem_status_t make_adoption(const struct adopt *adopt, struct records *records)
@@ -94,15 +94,16 @@ static syncedmem_status_t make_adoption(const struct adopt *adopt, struct record
 static syncedmem_status_t make_work(const struct root *root, const struct adopt *adopt,
                                     unsigned slot, struct records *records)
 {
-    if (!adopt->stream || root->size == 0)
+    if (!adopt->stream.stream || root->size == 0)
         return SYNCEDMEM_OK;
     records->work = syncedmem_work_alloc(0);
     if (!records->work)
         return syncedmem_error_no_host_memory("the record of an adoption", sizeof(struct work));
-    records->work->backend = adopt->place->backend;
+    records->work->place = adopt->place;
+    records->work->stream = adopt->stream.number;
     records->work->writes = (int)slot;
     records->work->to = root->size;
-    return adopt->place->backend->record(adopt->stream, &records->work->event);
+    return adopt->place->backend->record(adopt->stream.stream, &records->work->event);
 }
 
 static syncedmem_status_t make_records(const struct root *root, const struct adopt *adopt,
@@ -118,16 +119,27 @@ static syncedmem_status_t make_records(const struct root *root, const struct ado
 
 /* ---- Adoption ---- */
 
+/* Memory of the caller's that is there already is in use no more when this returns. */
+static void await_before(struct root *root, const syncedmem_place *place)
+{
+    unsigned slot;
+    while (root->body && syncedmem_copy_find(root->body, place, &slot) &&
+           root->body->copies.slots[slot].memory && !root->body->copies.slots[slot].owned)
+        if (!syncedmem_work_await(root, use_of(slot, 0, SIZE_MAX, true)))
+            return;
+}
+
 static syncedmem_status_t prepare(struct root *root, const struct adopt *adopt, unsigned *out_slot)
 {
     const size_t span = syncedmem_root_span(root);
-    syncedmem_status_t status = check(root, adopt);
+    await_before(root, adopt->place);
+    syncedmem_status_t status = place_require(adopt->place);
+    if (status == SYNCEDMEM_OK)
+        status = check(root, adopt);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_prepare(root, adopt->place, 0, span, out_slot);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_lease_check(root, 0, span, true);
-    if (status == SYNCEDMEM_OK)
-        status = syncedmem_work_settle_slot(root, *out_slot);
     return status;
 }
 

@@ -15,8 +15,8 @@ struct adopt {
     size_t length;
     bool read_only;
     bool expose;
-    struct backend_stream *stream; /* whose work the bytes come from; NULL: they are there */
-    syncedmem_release_fn release;  /* or NULL */
+    struct stream_ref stream;     /* whose work the bytes come from; NULL: they are there */
+    syncedmem_release_fn release; /* or NULL */
     void *user;
 };
 

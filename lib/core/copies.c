@@ -5,9 +5,11 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "core/retire.h"
 #include "core/root.h"
 #include "core/transfer.h"
 #include "memory/host_block.h"
+#include "trace/trace.h"
 
 _Atomic(int32_t) syncedmem_default_policy = SYNCEDMEM_PAGEABLE;
 
@@ -71,6 +73,15 @@ static bool grow(struct copies *copies)
     return true;
 }
 
+bool syncedmem_copies_in_reach(const struct root *root)
+{
+    const struct copies *copies = &root->body->copies;
+    for (size_t slot = 0; slot < copies->count; slot++)
+        if (!place_in_reach(copies->slots[slot].place))
+            return false;
+    return true;
+}
+
 syncedmem_status_t syncedmem_copy_slot(struct root *root, syncedmem_place *place,
                                        unsigned *out_slot)
 {
@@ -99,6 +110,7 @@ static void pin_with(struct root *root, syncedmem_place *device)
     if (device->backend->pin(device->device, host->memory, root->size) == SYNCEDMEM_OK) {
         host->pin = PIN_DONE;
         host->pinned_with = device;
+        host->pinned_losses = place_losses(device);
     } else {
         host->pin = PIN_REFUSED;
         syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_PIN_FALLBACKS, 1);
@@ -116,17 +128,11 @@ static void pin_if_due(struct root *root)
         host->pin != PIN_NOT_TRIED)
         return;
     for (size_t slot = HOST_SLOT + 1; slot < copies->count; slot++) {
-        if (copies->slots[slot].present) {
+        if (copies->slots[slot].present && place_in_reach(copies->slots[slot].place)) {
             pin_with(root, copies->slots[slot].place);
             return;
         }
     }
-}
-
-static void unpin(const struct copy *host)
-{
-    if (host->pin == PIN_DONE)
-        host->pinned_with->backend->unpin(host->pinned_with->device, host->memory);
 }
 
 /* ---- Memory ---- */
@@ -139,14 +145,33 @@ static bool has_fresh_outside(const struct root *root, size_t from, size_t to)
            syncedmem_map_summary(map, to, map->span).has_fresh;
 }
 
+static syncedmem_key_t stat_of_bytes(const syncedmem_place *place)
+{
+    return place_is_host(place) ? SYNCEDMEM_STAT_HOST_BYTES : SYNCEDMEM_STAT_DEVICE_BYTES;
+}
+
+static void trace_block(const struct root *root, enum trace_kind kind, const syncedmem_place *place,
+                        uint64_t start)
+{
+    if (trace_is_on())
+        syncedmem_trace(&(struct trace_event){.kind = kind,
+                                              .start = start,
+                                              .buffer = root->body->number,
+                                              .bytes = root->size,
+                                              .regions = 1,
+                                              .place = place->name});
+}
+
 static syncedmem_status_t alloc_host(struct root *root, struct copy *copy, bool zeroed)
 {
+    const uint64_t start = trace_start();
     const unsigned flags = (zeroed ? HOST_BLOCK_ZEROED : 0U) |
                            (policy_of(root) == SYNCEDMEM_PINNED ? HOST_BLOCK_PAGES : 0U);
     copy->memory = syncedmem_host_block_alloc(root->size, flags);
     if (!copy->memory)
         return syncedmem_error_no_host_memory("the host copy of a buffer", root->size);
     copy->zeroed = zeroed;
+    trace_block(root, TRACE_ALLOCATION, copy->place, start);
     syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_HOST_ALLOCATIONS, 1);
     syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
     return SYNCEDMEM_OK;
@@ -155,10 +180,16 @@ static syncedmem_status_t alloc_host(struct root *root, struct copy *copy, bool 
 static syncedmem_status_t alloc_device(struct root *root, struct copy *copy)
 {
     const syncedmem_place *place = copy->place;
-    const syncedmem_status_t status =
-        place->backend->alloc(place->device, root->size, &copy->memory);
+    const uint64_t start = trace_start();
+    copy->losses = place_losses(place);
+    syncedmem_retired_visit();
+    syncedmem_status_t status = place->backend->alloc(place->device, root->size, &copy->memory);
+    /* Blocks that are still in use may be all that is in the way. */
+    if (status == SYNCEDMEM_OUT_OF_DEVICE_MEMORY && syncedmem_retired_wait(place))
+        status = place->backend->alloc(place->device, root->size, &copy->memory);
     if (status != SYNCEDMEM_OK)
         return status;
+    trace_block(root, TRACE_ALLOCATION, place, start);
     syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_DEVICE_ALLOCATIONS, 1);
     syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
     return SYNCEDMEM_OK;
@@ -169,6 +200,7 @@ syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_
     struct copy *copy = &root->body->copies.slots[slot];
     if (copy->present)
         return SYNCEDMEM_OK;
+    copy->losses = place_losses(copy->place);
     if (root->size == 0) {
         copy->present = true;
         return SYNCEDMEM_OK;
@@ -194,52 +226,85 @@ void *syncedmem_copy_address(const struct root *root, unsigned slot, size_t offs
 
 /* ---- The end of memory ---- */
 
-/* A plain pointer may still be in use by kernels on the default stream. */
-static void wait_for_default_stream(const struct copy *copy)
+/* Its release function is called when the lock has been given back. In a forked child that of device
+ * memory is not: it would call a driver. */
+static void finish_adoption(struct root *root, const struct copy *copy)
 {
-    const struct backend *backend = copy->place->backend;
-    struct backend_stream *stream;
-    if (backend->stream_default(copy->place->device, &stream) == SYNCEDMEM_OK)
-        backend->stream_wait(stream);
-}
-
-static void free_owned(struct root *root, const struct copy *copy)
-{
-    if (place_is_host(copy->place)) {
-        unpin(copy);
-        syncedmem_host_block_free(copy->memory, root->size);
-        syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_HOST_BYTES, root->size);
-    } else {
-        copy->place->backend->free(copy->place->device, copy->memory);
-        syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
+    if (!place_in_reach(copy->place)) {
+        free(copy->adoption);
+        return;
     }
-}
-
-/* Its release function is called when the lock has been given back. */
-static void finish_adoption(struct root *root, struct adoption *adoption)
-{
     struct adoption **last = &root->body->finished;
     while (*last)
         last = &(*last)->next;
-    *last = adoption;
+    *last = copy->adoption;
+}
+
+/* Kernels on the default stream may use a pointer that was given out. */
+static void wait_for_default_stream(const struct copy *copy)
+{
+    struct stream_ref ref;
+    if (copy->exposed && !place_is_host(copy->place) &&
+        syncedmem_place_default_stream(copy->place, &ref) == SYNCEDMEM_OK)
+        copy->place->backend->stream_wait(ref.stream);
 }
 
 /* Ends the use of memory that has been replaced, or is about to be. */
-static void end_memory(struct root *root, const struct copy *copy)
+static void end_memory(struct root *root, unsigned slot)
 {
-    if (copy->memory && copy->exposed && !place_is_host(copy->place))
+    const struct copy *copy = &root->body->copies.slots[slot];
+    if (copy->owned && copy->memory) {
+        trace_block(root, TRACE_FREE, copy->place, trace_start());
+        syncedmem_uncount_root(&root->body->counters, stat_of_bytes(copy->place), root->size);
+        if (syncedmem_retire(root, slot))
+            return;
+    }
+    if (copy->memory) {
+        syncedmem_work_settle_slot(root, slot);
         wait_for_default_stream(copy);
-    if (copy->owned)
-        free_owned(root, copy);
+    }
+    if (copy->owned && copy->memory)
+        syncedmem_retired_free(copy, root->size);
     if (copy->adoption)
-        finish_adoption(root, copy->adoption);
+        finish_adoption(root, copy);
 }
 
 void syncedmem_copy_free(struct root *root, unsigned slot)
 {
     struct copy *copy = &root->body->copies.slots[slot];
-    end_memory(root, copy);
+    struct kept_error kept; /* how a transfer ended matters to no one any more */
+    syncedmem_error_keep(&kept);
+    end_memory(root, slot);
+    syncedmem_error_put_back(&kept);
+    syncedmem_work_leave_slot(root, slot);
     *copy = (struct copy){.place = copy->place};
+}
+
+void syncedmem_copy_lose(struct root *root, unsigned slot)
+{
+    struct copy *copy = &root->body->copies.slots[slot];
+    if (copy->owned && copy->memory)
+        syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
+    if (copy->adoption)
+        finish_adoption(root, copy);
+    syncedmem_work_leave_slot(root, slot);
+    /* A change that begins and ends where the root does cuts nothing. */
+    syncedmem_map_withdraw(&root->body->map, 0, syncedmem_root_span(root), slot_bit(slot),
+                           root->size > 0 ? LOST : 0);
+    *copy = (struct copy){.place = copy->place, .lost = true};
+}
+
+syncedmem_status_t syncedmem_copies_check_lost(const struct root *root, size_t from, size_t to)
+{
+    const struct map *map = &root->body->map;
+    if (!(syncedmem_map_summary(map, from, to).in_any & LOST))
+        return SYNCEDMEM_OK;
+    size_t i = syncedmem_map_find(map, from);
+    while (!(map->segments[i].valid & LOST))
+        i++;
+    return syncedmem_error(SYNCEDMEM_DATA_LOST,
+                           "bytes %zu to %zu are lost with their only place: write them anew",
+                           map->segments[i].start, syncedmem_map_end(map, i));
 }
 
 /* ---- Adopted memory ---- */
@@ -254,6 +319,7 @@ void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory, bool r
     if (root->size == 0) /* keeps its fixed pointers, whatever is handed in */
         return;
     copy->memory = memory;
+    copy->losses = place_losses(copy->place);
     copy->read_only = read_only;
     pin_if_due(root);
 }
@@ -283,8 +349,9 @@ static syncedmem_status_t copy_valid(const struct root *root, unsigned slot, voi
         const size_t start = map->segments[i].start, end = syncedmem_map_end(map, i);
         const bool overwritten = from <= start && end <= to;
         if (map->segments[i].valid & slot_bit(slot) && !overwritten)
-            status = syncedmem_transfer_within(copy->place, memory, start, copy->memory, start,
-                                               end - start);
+            status = syncedmem_transfer_within(
+                copy->place, (struct bytes_at){memory, start, false},
+                (struct bytes_at){copy->memory, start, copy->exposed}, end - start);
     }
     return status;
 }
@@ -305,10 +372,11 @@ syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot
         return status;
     status = copy_valid(root, slot, own.memory, from, to);
     if (status != SYNCEDMEM_OK) {
-        free_owned(root, &own);
+        syncedmem_uncount_root(&root->body->counters, stat_of_bytes(own.place), root->size);
+        syncedmem_retired_free(&own, root->size);
         return status;
     }
-    end_memory(root, copy);
+    end_memory(root, slot);
     *copy = own;
     pin_if_due(root);
     syncedmem_root_changed(root);

@@ -33,13 +33,16 @@ struct adoption {
 struct copy {
     syncedmem_place *place;
     void *memory;
-    bool present;   /* there is memory, or size 0 needs none */
-    bool owned;     /* allocated by the library */
-    bool exposed;   /* a plain call gave its pointer out */
-    bool read_only; /* adopted so: never written */
-    bool zeroed;    /* bytes that the map calls fresh are zero in this memory */
-    uint8_t pin;    /* enum pin_state; a host block only */
+    bool present;    /* there is memory, or size 0 needs none */
+    bool owned;      /* allocated by the library */
+    bool exposed;    /* a plain call gave its pointer out */
+    bool read_only;  /* adopted so: never written */
+    bool zeroed;     /* bytes that the map calls fresh are zero in this memory */
+    bool lost;       /* its device was lost with it, and no call has said so yet */
+    uint8_t pin;     /* enum pin_state; a host block only */
+    uint64_t losses; /* of the device when the memory came */
     syncedmem_place *pinned_with;
+    uint64_t pinned_losses;    /* of that device when it was pinned */
     struct adoption *adoption; /* NULL: nothing to call */
 };
 
@@ -78,10 +81,20 @@ syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_
 syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot, size_t from,
                                                 size_t to);
 
-/* Ends the use of a slot's memory and frees it if it is ours. The root's own work has ended. */
+/* Ends the use of a slot's memory. A block of ours goes when unfinished work is done with it;
+ * adopted memory is in use no more when this returns. */
 void syncedmem_copy_free(struct root *root, unsigned slot);
 
-/* The caller's memory takes the place of the slot's. The root's own work has ended. */
+/* The device is gone, and with it the memory: what was only there is LOST. */
+void syncedmem_copy_lose(struct root *root, unsigned slot);
+
+/* Whether the drivers of all places may still be called. */
+bool syncedmem_copies_in_reach(const struct root *root);
+
+/* DATA_LOST when bytes of the range are nowhere any more. */
+syncedmem_status_t syncedmem_copies_check_lost(const struct root *root, size_t from, size_t to);
+
+/* The caller's memory takes the place of the slot's. */
 void syncedmem_copy_adopt(struct root *root, unsigned slot, void *memory, bool read_only,
                           struct adoption *adoption);
 

@@ -13,7 +13,17 @@ void syncedmem_count(struct counters *counters, syncedmem_key_t key, uint64_t am
 
 void syncedmem_uncount(struct counters *counters, syncedmem_key_t key, uint64_t amount)
 {
+    syncedmem_uncount_root(counters, key, amount);
+    syncedmem_uncount_process(key, amount);
+}
+
+void syncedmem_uncount_root(struct counters *counters, syncedmem_key_t key, uint64_t amount)
+{
     counters->figures[key] -= amount;
+}
+
+void syncedmem_uncount_process(syncedmem_key_t key, uint64_t amount)
+{
     atomic_fetch_sub_explicit(&process[key], amount, memory_order_relaxed);
 }
 
@@ -37,6 +47,7 @@ static const char *const names[STAT_END] = {
     [SYNCEDMEM_STAT_PIN_FALLBACKS] = "pin_fallbacks",
     [SYNCEDMEM_STAT_LEASES] = "leases",
     [SYNCEDMEM_STAT_MERGES] = "merges",
+    [SYNCEDMEM_STAT_STREAM_WAITS] = "stream_waits",
 };
 
 const char *syncedmem_stat_name(syncedmem_key_t key)

@@ -87,7 +87,7 @@ struct lease *syncedmem_lease_alloc(struct root *root)
 
 void syncedmem_lease_free(struct root *root, struct lease *lease)
 {
-    syncedmem_work_discard(lease->work);
+    syncedmem_work_release(lease->work);
     if (lease == &root->body->leases.spare)
         root->body->leases.spare_used = false;
     else

@@ -22,8 +22,8 @@ struct lease {
     bool writes;
     size_t from;
     size_t to;
-    struct backend_stream *stream; /* where the holder's work is; NULL on the host */
-    struct work *work; /* the record of that work, made beforehand: an end needs no memory */
+    struct stream_ref stream; /* where the holder's work is; NULL on the host */
+    struct work *work;        /* the record of that work, made beforehand: an end needs no memory */
 };
 
 struct leases {

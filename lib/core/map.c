@@ -88,22 +88,34 @@ void syncedmem_map_join_all(struct map *map)
     join(map, 0, map->count);
 }
 
-typedef place_set (*change_fn)(place_set valid, place_set places);
+struct change {
+    place_set places;
+    place_set instead; /* used by a withdrawal only */
+};
 
-static place_set assign(place_set valid, place_set places)
+typedef place_set (*change_fn)(place_set valid, struct change change);
+
+static place_set assign(place_set valid, struct change change)
 {
     (void)valid;
-    return places;
+    return change.places;
 }
 
-static place_set add(place_set valid, place_set places)
+static place_set add(place_set valid, struct change change)
 {
-    return valid | places;
+    return valid | change.places;
 }
 
-static place_set remove_unless_last(place_set valid, place_set places)
+static place_set remove_unless_last(place_set valid, struct change change)
 {
-    return valid & ~places ? valid & ~places : valid;
+    return valid & ~change.places ? valid & ~change.places : valid;
+}
+
+static place_set withdraw(place_set valid, struct change change)
+{
+    if (!(valid & change.places))
+        return valid;
+    return valid & ~change.places ? valid & ~change.places : change.instead;
 }
 
 /* A range inside of one segment, with something left of it on either side: no neighbour can be
@@ -118,44 +130,50 @@ static inline void split(struct map *map, size_t index, size_t from, size_t to, 
 }
 
 static inline void change_many(struct map *map, size_t from, size_t to, change_fn function,
-                               place_set places)
+                               struct change change)
 {
     const size_t first = cut(map, from);
     const size_t last = cut(map, to);
     for (size_t i = first; i < last; i++)
-        map->segments[i].valid = function(map->segments[i].valid, places);
+        map->segments[i].valid = function(map->segments[i].valid, change);
     join(map, first, last);
 }
 
 /* Most ranges lie in one segment, and most of these change nothing. */
-static inline bool change(struct map *map, size_t from, size_t to, change_fn function,
-                          place_set places)
+static inline bool apply(struct map *map, size_t from, size_t to, change_fn function,
+                         struct change change)
 {
     const size_t index = syncedmem_map_find(map, from);
     const size_t end = syncedmem_map_end(map, index);
-    const place_set valid = function(map->segments[index].valid, places);
+    const place_set valid = function(map->segments[index].valid, change);
     if (to <= end && valid == map->segments[index].valid)
         return false;
     if (map->segments[index].start < from && to < end)
         split(map, index, from, to, valid);
     else
-        change_many(map, from, to, function, places);
+        change_many(map, from, to, function, change);
     return true;
 }
 
 bool syncedmem_map_assign(struct map *map, size_t from, size_t to, place_set valid)
 {
-    return change(map, from, to, assign, valid);
+    return apply(map, from, to, assign, (struct change){valid, 0});
 }
 
 bool syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
 {
-    return change(map, from, to, add, valid);
+    return apply(map, from, to, add, (struct change){valid, 0});
 }
 
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale)
 {
-    change(map, from, to, remove_unless_last, stale);
+    apply(map, from, to, remove_unless_last, (struct change){stale, 0});
+}
+
+void syncedmem_map_withdraw(struct map *map, size_t from, size_t to, place_set stale,
+                            place_set instead)
+{
+    apply(map, from, to, withdraw, (struct change){stale, instead});
 }
 
 struct map_summary syncedmem_map_summary(const struct map *map, size_t from, size_t to)

@@ -4,7 +4,8 @@
  *
  * A partition of [0, span) into segments, each with a set of valid places; neighbours
  * differ. The empty set means fresh: no one has written or been handed these
- * bytes, so they are zero everywhere. A place is a bit, the number of its slot in the root.
+ * bytes, so they are zero everywhere. A place is a bit, the number of its slot in the root. LOST
+ * stands alone: the newest bytes were at one place, and went with it.
  *
  * Changes cannot fail: syncedmem_map_reserve() comes first, while nothing has been done yet. Their
  * ranges are not empty.
@@ -18,7 +19,9 @@
 
 typedef uint64_t place_set;
 
-enum { PLACE_SET_MAX = 64 };
+enum { PLACE_SET_MAX = 63 };
+
+#define LOST ((place_set)1 << PLACE_SET_MAX)
 
 /* Exact up to so many segments. Above MAP_LIMIT the map is merged down to MAP_EXACT; the room
  * between spares most changes of a crowded map the search for what to merge. */
@@ -58,6 +61,11 @@ bool syncedmem_map_add(struct map *map, size_t from, size_t to, place_set valid)
 /* In [from, to): these places do not hold the newest bytes any more, except where no other does. */
 void syncedmem_map_remove(struct map *map, size_t from, size_t to, place_set stale);
 
+/* In [from, to): these places do not hold the newest bytes any more; where no other does, `instead`
+ * is what there is. */
+void syncedmem_map_withdraw(struct map *map, size_t from, size_t to, place_set stale,
+                            place_set instead);
+
 /* Joins all neighbours that are equal. */
 void syncedmem_map_join_all(struct map *map);
 
@@ -67,7 +75,7 @@ size_t syncedmem_map_valid_bytes(const struct map *map, size_t from, size_t to, 
 /* What the segments of a range have in common. */
 struct map_summary {
     place_set in_all; /* valid in every segment that is not fresh */
-    place_set in_any; /* valid in at least one segment */
+    place_set in_any; /* valid in at least one segment; LOST if one is */
     bool has_fresh;
 };
 

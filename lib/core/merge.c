@@ -75,7 +75,7 @@ static inline struct verdict judge_move(const struct root *root, struct span mov
                                         struct span stayer)
 {
     const place_set places = effective(root, stayer);
-    if (!places)
+    if (!places || (places | mover.valid) & LOST)
         return (struct verdict){.cost = INFINITY};
     const unsigned target = (unsigned)__builtin_ctzll(places);
     const place_set kept = slot_bit(target);
@@ -365,9 +365,10 @@ static syncedmem_status_t merge(struct root *root)
     return status;
 }
 
+/* What cannot be reached is not moved: the map grows on. */
 syncedmem_status_t syncedmem_merge_if_due(struct root *root)
 {
-    if (root->body->map.count + 2 <= MAP_LIMIT)
+    if (root->body->map.count + 2 <= MAP_LIMIT || !syncedmem_copies_in_reach(root))
         return SYNCEDMEM_OK;
     const syncedmem_status_t status = syncedmem_work_settle_all(root);
     return status == SYNCEDMEM_OK ? merge(root) : status;

@@ -21,7 +21,7 @@ syncedmem_status_t syncedmem_move_mark(struct root *root, syncedmem_place *place
     if (status == SYNCEDMEM_OK)
         status = syncedmem_lease_check(root, from, to, true);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_work_settle(root, slot, from, to, true);
+        status = syncedmem_work_settle(root, use_of(slot, from, to, true));
     if (status == SYNCEDMEM_OK)
         syncedmem_access_mark(root, &written, slot);
     return status;
@@ -48,8 +48,12 @@ static syncedmem_status_t finish_write(struct root *root, const struct access *a
 
 static struct access write_access(syncedmem_place *place, size_t from, size_t to)
 {
-    return (struct access){
-        .place = place, .mode = ACCESS_WRITE, .from = from, .to = to, .may_fail = true};
+    return (struct access){.place = place,
+                           .mode = ACCESS_WRITE,
+                           .from = from,
+                           .to = to,
+                           .choice = {.own = true},
+                           .may_fail = true};
 }
 
 /* ---- Filling ---- */
@@ -59,9 +63,10 @@ static syncedmem_place *place_of_range(const struct root *root, size_t from, siz
     if (!root->body)
         return syncedmem_host();
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
-    if (!summary.in_any || !summary.in_all)
+    const place_set places = summary.in_any & summary.in_all & ~LOST;
+    if (!places)
         return syncedmem_host();
-    return root->body->copies.slots[__builtin_ctzll(summary.in_all)].place;
+    return root->body->copies.slots[__builtin_ctzll(places)].place;
 }
 
 syncedmem_status_t syncedmem_move_fill(struct root *root, size_t from, size_t to, uint8_t value)
@@ -109,6 +114,12 @@ static syncedmem_place *place_of_copy(const struct root *to_root, const struct r
     return possible ? possible : syncedmem_host();
 }
 
+static struct bytes_at bytes_at(const struct root *root, unsigned slot, size_t offset)
+{
+    const struct copy *copy = &root->body->copies.slots[slot];
+    return (struct bytes_at){copy->memory, offset, copy->exposed};
+}
+
 /* Nothing is touched before both sides have been asked, and the target is ready before the source's
  * fresh bytes are zeroed: what is refused leaves both as they were. */
 static syncedmem_status_t prepare_copy(struct root *to_root, const struct access *writing,
@@ -134,16 +145,20 @@ syncedmem_status_t syncedmem_move_copy(struct root *to_root, size_t to, struct r
     if (status != SYNCEDMEM_OK)
         return status;
     syncedmem_place *place = place_of_copy(to_root, from_root, from, from + length);
-    const struct access reading = {
-        .place = place, .mode = ACCESS_READ, .from = from, .to = from + length};
-    const struct access writing = write_access(place, to, to + length);
+    const struct access reading = {.place = place,
+                                   .mode = ACCESS_READ,
+                                   .from = from,
+                                   .to = from + length,
+                                   .choice = {.own = true},
+                                   .keeps_lock = true};
+    struct access writing = write_access(place, to, to + length);
+    writing.keeps_lock = true;
     unsigned from_slot, to_slot;
     status = prepare_copy(to_root, &writing, &to_slot, from_root, &reading, &from_slot);
     if (status != SYNCEDMEM_OK)
         return status;
-    status =
-        syncedmem_transfer_within(place, to_root->body->copies.slots[to_slot].memory, to,
-                                  from_root->body->copies.slots[from_slot].memory, from, length);
+    status = syncedmem_transfer_within(place, bytes_at(to_root, to_slot, to),
+                                       bytes_at(from_root, from_slot, from), length);
     return finish_write(to_root, &writing, to_slot, status);
 }
 
@@ -234,13 +249,31 @@ static syncedmem_status_t save(struct root *root, unsigned dropped)
     return status;
 }
 
+/* What is to be saved has to be there first, and what counts as saved elsewhere has to have arrived; and
+ * nothing may use memory that is the caller's again. */
+static struct use use_of_drop(const struct root *root, unsigned slot)
+{
+    return (struct use){.slot = (int)slot,
+                        .to = SIZE_MAX,
+                        .writing = !root->body->copies.slots[slot].owned,
+                        .leaving = true};
+}
+
+/* True: it waited, and all may be different now. */
+static bool await_before_drop(struct root *root, unsigned slot)
+{
+    const struct use use = use_of_drop(root, slot);
+    return syncedmem_work_await(root, use);
+}
+
 static syncedmem_status_t drop_slot(struct root *root, unsigned slot)
 {
     syncedmem_status_t status = syncedmem_work_reap(root);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_lease_check_slot(root, slot);
+    const struct use use = use_of_drop(root, slot);
     if (status == SYNCEDMEM_OK)
-        status = syncedmem_work_settle_slot(root, slot);
+        status = syncedmem_work_settle(root, use);
     if (status == SYNCEDMEM_OK)
         status = save(root, slot);
     if (status != SYNCEDMEM_OK)
@@ -254,10 +287,11 @@ static syncedmem_status_t drop_slot(struct root *root, unsigned slot)
 syncedmem_status_t syncedmem_move_drop(struct root *root, syncedmem_place *place)
 {
     unsigned slot;
-    if (!root->body || !syncedmem_copy_find(root->body, place, &slot) ||
-        !root->body->copies.slots[slot].present)
-        return SYNCEDMEM_OK;
-    return drop_slot(root, slot);
+    while (root->body && syncedmem_copy_find(root->body, place, &slot) &&
+           root->body->copies.slots[slot].present)
+        if (!await_before_drop(root, slot))
+            return drop_slot(root, slot);
+    return SYNCEDMEM_OK;
 }
 
 /* ---- Pushing ---- */
@@ -273,14 +307,14 @@ static syncedmem_status_t check_push(const struct root *root, size_t from, size_
 }
 
 syncedmem_status_t syncedmem_move_push(struct root *root, syncedmem_place *device,
-                                       struct backend_stream *stream, size_t from, size_t to)
+                                       struct stream_ref stream, size_t from, size_t to)
 {
     const struct access access = {.place = device,
                                   .mode = ACCESS_READ,
                                   .from = from,
                                   .to = to,
-                                  .choice = {device, stream},
-                                  .asynchronous = true};
+                                  .choice = {.place = device, .ref = stream},
+                                  .ordered = true};
     unsigned slot;
     syncedmem_status_t status = root->body ? syncedmem_work_reap(root) : SYNCEDMEM_OK;
     if (status == SYNCEDMEM_OK)

@@ -24,6 +24,6 @@ syncedmem_status_t syncedmem_move_drop(struct root *root, syncedmem_place *place
 
 /* Starts the transfer from the host to a device, from HEAD_AT_CPU only. */
 syncedmem_status_t syncedmem_move_push(struct root *root, syncedmem_place *device,
-                                       struct backend_stream *stream, size_t from, size_t to);
+                                       struct stream_ref stream, size_t from, size_t to);
 
 #endif

@@ -23,7 +23,7 @@ struct root *syncedmem_root_create(size_t size)
     if (!root)
         return NULL;
     *root = (struct root){.size = size};
-    pthread_mutex_init(&root->lock, NULL);
+    syncedmem_lock_init(&root->lock);
     atomic_init(&root->version, VERSION_STEP | HOT_BITS);
     atomic_init(&root->references, 1);
     init_whole(root, size);
@@ -63,7 +63,7 @@ static struct adoption *take_finished(struct root *root)
 struct adoption *syncedmem_root_unlock_only(struct root *root)
 {
     struct adoption *finished = take_finished(root);
-    pthread_mutex_unlock(&root->lock);
+    syncedmem_unlock(&root->lock);
     return finished;
 }
 
@@ -73,8 +73,6 @@ static struct adoption *destroy_body(struct root *root)
     struct body *body = root->body;
     if (!body)
         return NULL;
-    /* A failed transfer matters to no one any more; its memory must still not be in use. */
-    syncedmem_work_settle_all(root);
     syncedmem_copies_destroy(root);
     syncedmem_map_destroy(&body->map);
     struct adoption *finished = take_finished(root);
@@ -85,17 +83,19 @@ static struct adoption *destroy_body(struct root *root)
 void syncedmem_root_destroy(struct root *root)
 {
     struct adoption *finished = destroy_body(root);
-    pthread_mutex_destroy(&root->lock);
+    pthread_mutex_destroy(&root->lock.mutex);
     free(root);
     syncedmem_adoptions_tell(finished);
 }
 
-/* A count of leases among the references would cost each of them two atomic operations. */
-static bool leave_to_leases(struct root *root)
+/* A count of leases among the references would cost each of them two atomic operations. What another
+ * thread was using when the process was forked is left as it is. */
+static bool leave_to_others(struct root *root)
 {
     if (!root->body)
         return false;
-    syncedmem_root_lock(root);
+    if (syncedmem_root_lock(root) != SYNCEDMEM_OK)
+        return true;
     const bool is_leased = root->body->leases.open != NULL;
     root->orphaned = is_leased;
     syncedmem_root_unlock(root);
@@ -105,7 +105,7 @@ static bool leave_to_leases(struct root *root)
 void syncedmem_root_release(struct root *root)
 {
     if (atomic_fetch_sub_explicit(&root->references, 1, memory_order_acq_rel) == 1 &&
-        !leave_to_leases(root))
+        !leave_to_others(root))
         syncedmem_root_destroy(root);
 }
 
@@ -121,9 +121,42 @@ syncedmem_status_t syncedmem_root_touch(struct root *root)
     struct body *body = calloc(1, sizeof *body);
     if (!body)
         return syncedmem_error_no_host_memory("the records of a buffer", sizeof *body);
+    static _Atomic(uint64_t) roots;
+    body->number = atomic_fetch_add_explicit(&roots, 1, memory_order_relaxed) + 1;
+    body->epoch = epoch_now();
     syncedmem_map_init(&body->map, syncedmem_root_span(root));
     syncedmem_copies_init(&body->copies);
     root->body = body;
+    return SYNCEDMEM_OK;
+}
+
+/* ---- What happens to places ---- */
+
+/* Bytes that were under way from a device that is out of reach never arrive. */
+static bool catch_up_with_slot(struct root *root, unsigned slot)
+{
+    const struct copy *copy = &root->body->copies.slots[slot];
+    if (!place_in_reach(copy->place))
+        return syncedmem_work_abandon(root, copy->place);
+    if (!copy->present || copy->losses == place_losses(copy->place))
+        return true;
+    if (!syncedmem_work_abandon(root, copy->place))
+        return false;
+    syncedmem_copy_lose(root, slot);
+    return true;
+}
+
+syncedmem_status_t syncedmem_root_catch_up(struct root *root)
+{
+    const uint64_t epoch = epoch_now();
+    for (unsigned slot = HOST_SLOT + 1; slot < root->body->copies.count; slot++) {
+        if (catch_up_with_slot(root, slot))
+            continue;
+        syncedmem_unlock(&root->lock);
+        return syncedmem_error_no_host_memory("the map of a buffer", root->size);
+    }
+    root->body->epoch = epoch;
+    syncedmem_root_changed(root);
     return SYNCEDMEM_OK;
 }
 
@@ -167,7 +200,7 @@ static void set_pointer(syncedmem_buffer *buffer, enum side side, unsigned slot)
  * be anywhere. */
 static bool can_be_hot(const syncedmem_buffer *buffer)
 {
-    return !buffer->root->body->works && handle_from(buffer) < handle_to(buffer);
+    return !buffer->root->body->works.first && handle_from(buffer) < handle_to(buffer);
 }
 
 void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)
@@ -180,15 +213,16 @@ void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)
     if (bits)
         set_pointer(buffer, HOST_SIDE, HOST_SLOT);
     unsigned slot;
-    if (root->home && syncedmem_copy_find(root->body, root->home, &slot)) {
+    if (root->home && place_in_reach(root->home) &&
+        syncedmem_copy_find(root->body, root->home, &slot)) {
         const uint64_t device_bits = hot_bits(root, slot, facts, HOT_GPU_READ, HOT_GPU_WRITE);
         if (device_bits)
             set_pointer(buffer, DEVICE_SIDE, slot);
         bits |= device_bits;
     }
     const uint64_t version = atomic_load_explicit(&root->version, memory_order_relaxed);
-    const uint64_t epoch = atomic_load_explicit(&syncedmem_epoch, memory_order_relaxed);
-    atomic_store_explicit(&buffer->stamp, ((version & ~(uint64_t)HOT_BITS) | bits) ^ epoch,
+    atomic_store_explicit(&buffer->stamp,
+                          ((version & ~(uint64_t)HOT_BITS) | bits) ^ root->body->epoch,
                           memory_order_release);
 }
 
@@ -208,7 +242,7 @@ syncedmem_head_t syncedmem_root_head(const struct root *root, size_t from, size_
     const struct map_summary summary = syncedmem_map_summary(&root->body->map, from, to);
     if (!summary.in_any)
         return SYNCEDMEM_UNINITIALIZED;
-    const bool on_device = (summary.in_all & ~slot_bit(HOST_SLOT)) != 0;
+    const bool on_device = (summary.in_all & ~(slot_bit(HOST_SLOT) | LOST)) != 0;
     if (summary.in_all & slot_bit(HOST_SLOT))
         return on_device ? SYNCEDMEM_SYNCED : SYNCEDMEM_HEAD_AT_CPU;
     return on_device ? SYNCEDMEM_HEAD_AT_GPU : SYNCEDMEM_HEAD_SPLIT;

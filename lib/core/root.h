@@ -16,15 +16,15 @@
 #ifndef SYNCEDMEM_CORE_ROOT_H
 #define SYNCEDMEM_CORE_ROOT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/epoch.h"
+#include "base/lock.h"
 #include "core/copies.h"
 #include "core/counters.h"
-#include "base/epoch.h"
 #include "core/lease.h"
 #include "core/map.h"
 #include "core/work.h"
@@ -60,9 +60,11 @@ struct body {
     struct map map;
     struct copies copies;
     struct leases leases;
-    struct work *works;
+    struct works works;
     struct adoption *finished; /* whose release functions are due */
     struct counters counters;
+    uint64_t number; /* from 1, for people */
+    uint64_t epoch;  /* of the last look at what concerns all buffers */
 };
 
 struct root {
@@ -70,7 +72,7 @@ struct root {
     size_t size;
     struct body *body; /* NULL until the first touch */
     syncedmem_place *home;
-    pthread_mutex_t lock;
+    struct lock lock;
     atomic_uint references; /* handles */
     bool orphaned;          /* no handle is left, but open leases */
     uint8_t policy;         /* syncedmem_host_policy_t, 0: the process's */
@@ -90,9 +92,16 @@ void syncedmem_root_destroy(struct root *root);
 
 /* ---- The lock. What follows is for its holder ---- */
 
-static inline void syncedmem_root_lock(struct root *root)
+/* Sees to what has happened to places since the last time. Without success nothing is locked. */
+syncedmem_status_t syncedmem_root_catch_up(struct root *root);
+
+static inline __attribute__((warn_unused_result)) syncedmem_status_t syncedmem_root_lock(
+    struct root *root)
 {
-    pthread_mutex_lock(&root->lock);
+    const syncedmem_status_t status = syncedmem_lock(&root->lock);
+    if (status == SYNCEDMEM_OK && root->body && root->body->epoch != epoch_now())
+        return syncedmem_root_catch_up(root);
+    return status;
 }
 
 /* Unlocks, and hands over the adoptions whose end has to be told, by the function after it. */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "core/root.h"
 #include "core/transfer.h"
+#include "trace/trace.h"
 
 /* ---- What is missing ---- */
 
@@ -39,6 +40,20 @@ static size_t list_regions(const struct root *root, unsigned slot, int wanted, s
     return count;
 }
 
+place_set syncedmem_transfer_sources(const struct root *root, unsigned slot, size_t from, size_t to)
+{
+    const struct map *map = &root->body->map;
+    const struct copy *target = &root->body->copies.slots[slot];
+    place_set sources = 0;
+    for (size_t i = syncedmem_map_find(map, from); i < map->count && map->segments[i].start < to;
+         i++) {
+        const int source = origin(target, slot, map->segments[i].valid);
+        if (source != NO_SLOT)
+            sources |= slot_bit((unsigned)source);
+    }
+    return sources;
+}
+
 static uint64_t bytes_of(const struct region *regions, size_t count)
 {
     uint64_t bytes = 0;
@@ -49,41 +64,32 @@ static uint64_t bytes_of(const struct region *regions, size_t count)
 
 /* ---- Streams ---- */
 
-static syncedmem_status_t choose_stream(const syncedmem_place *place, struct stream_choice choice,
-                                        struct backend_stream **out_stream)
-{
-    if (choice.place == place && choice.stream) {
-        *out_stream = choice.stream;
-        return SYNCEDMEM_OK;
-    }
-    return place->backend->stream_default(place->device, out_stream);
-}
-
 /* Kernels on the default stream may still use bytes whose pointer was given out, which work on
  * another stream is about to replace or to read. */
-static syncedmem_status_t order_after_default(const struct copy *copy,
-                                              struct backend_stream *stream)
+static syncedmem_status_t order_after_default(const struct copy *copy, struct stream_ref stream)
 {
-    if (!copy->exposed)
+    if (!copy->exposed || place_is_host(copy->place))
         return SYNCEDMEM_OK;
     const struct backend *backend = copy->place->backend;
-    struct backend_stream *default_stream;
+    struct stream_ref default_stream;
     struct backend_event *event;
-    syncedmem_status_t status = backend->stream_default(copy->place->device, &default_stream);
-    if (status != SYNCEDMEM_OK || stream == default_stream)
+    syncedmem_status_t status = syncedmem_place_default_stream(copy->place, &default_stream);
+    if (status != SYNCEDMEM_OK || stream.number == default_stream.number)
         return status;
-    status = backend->record(default_stream, &event);
+    status = backend->record(default_stream.stream, &event);
     if (status != SYNCEDMEM_OK)
         return status;
-    status = backend->stream_wait_event(stream, event);
+    status = backend->stream_wait_event(stream.stream, event);
     backend->event_release(event);
     return status;
 }
 
-syncedmem_status_t syncedmem_transfer_order(const struct root *root, unsigned slot,
-                                            struct backend_stream *stream)
+syncedmem_status_t syncedmem_transfer_order(struct root *root, struct use use,
+                                            struct stream_ref stream)
 {
-    return order_after_default(&root->body->copies.slots[slot], stream);
+    const struct copy *copy = &root->body->copies.slots[use.slot];
+    const syncedmem_status_t status = syncedmem_work_order(root, use, copy->place, stream);
+    return status == SYNCEDMEM_OK ? order_after_default(copy, stream) : status;
 }
 
 /* ---- Lists of regions: a work that may become a transfer under way ---- */
@@ -99,6 +105,7 @@ static syncedmem_status_t alloc_list(unsigned slot, unsigned source, size_t coun
     list->reads = (int)source;
     list->writes = (int)slot;
     list->count = count;
+    list->is_fill = slot == source;
     return SYNCEDMEM_OK;
 }
 
@@ -117,19 +124,39 @@ static void count_transfer(struct root *root, const struct work *list)
 
 /* What a list says, for a backend; and the stream that does it. */
 struct job {
-    const struct backend *backend;
-    struct backend_stream *stream;
+    syncedmem_place *place; /* whose stream it is */
+    struct stream_ref stream;
     struct transfer transfer;
+    uint64_t start; /* for the trace */
 };
+
+/* On its own stream the library waits for nothing but the buffer's work; where kernels on the
+ * default stream have to be waited for, that would be a wait for others. */
+static syncedmem_status_t choose_stream(const struct root *root, const struct work *list,
+                                        struct stream_choice choice, struct job *job)
+{
+    const struct copy *slots = root->body->copies.slots;
+    if (choice.place == job->place) {
+        job->stream = choice.ref;
+        return place_require(job->place);
+    }
+    if (!choice.own || slots[list->writes].exposed || slots[list->reads].exposed)
+        return syncedmem_place_default_stream(job->place, &job->stream);
+    return syncedmem_place_own_stream(job->place, &job->stream);
+}
+
+/* The device that does the work: the one that receives, else the one that gives. */
+static syncedmem_place *working_place(const struct copy *to, const struct copy *from)
+{
+    return place_is_host(to->place) ? from->place : to->place;
+}
 
 static syncedmem_status_t make_job(const struct root *root, const struct work *list,
                                    struct stream_choice choice, struct job *job)
 {
     const struct copy *to = &root->body->copies.slots[list->writes];
     const struct copy *from = &root->body->copies.slots[list->reads];
-    /* The device that does the work: the one that receives, else the one that gives. */
-    const struct copy *working = list->writes == HOST_SLOT ? from : to;
-    job->backend = working->place->backend;
+    *job = (struct job){.place = working_place(to, from), .start = trace_start()};
     job->transfer = (struct transfer){
         .to = to->memory,
         .from = from->memory,
@@ -138,47 +165,113 @@ static syncedmem_status_t make_job(const struct root *root, const struct work *l
         .regions = list->regions,
         .count = list->count,
     };
-    syncedmem_status_t status = choose_stream(working->place, choice, &job->stream);
+    syncedmem_status_t status = choose_stream(root, list, choice, job);
     if (status == SYNCEDMEM_OK)
-        status = order_after_default(working, job->stream);
-    if (status == SYNCEDMEM_OK && working != from && list->reads != HOST_SLOT)
+        status = place_require(from->place);
+    if (status == SYNCEDMEM_OK)
+        status = order_after_default(to, job->stream);
+    if (status == SYNCEDMEM_OK && from != to)
         status = order_after_default(from, job->stream);
     return status;
 }
 
-/* ---- Copies. Each takes the list over ---- */
-
-static syncedmem_status_t copy_and_wait(struct root *root, struct work *list,
-                                        struct stream_choice choice)
+/* The range that holds all regions. */
+static void set_hull(struct work *list)
 {
-    struct job job;
-    syncedmem_status_t status = make_job(root, list, choice, &job);
-    if (status == SYNCEDMEM_OK)
-        status = job.backend->copy_wait(job.stream, &job.transfer);
-    if (status == SYNCEDMEM_OK)
-        count_transfer(root, list);
-    syncedmem_work_discard(list);
-    return status;
-}
-
-static syncedmem_status_t copy_and_go_on(struct root *root, struct work *list,
-                                         struct stream_choice choice)
-{
-    struct job job;
-    syncedmem_status_t status = make_job(root, list, choice, &job);
-    if (status == SYNCEDMEM_OK)
-        status = job.backend->copy(job.stream, &job.transfer, &list->event);
-    if (status != SYNCEDMEM_OK) {
-        syncedmem_work_discard(list);
-        return status;
-    }
     const struct region *last = &list->regions[list->count - 1];
-    list->backend = job.backend;
     list->from = list->regions[0].to;
     list->to = last->to + last->length;
-    count_transfer(root, list);
+}
+
+/* Bytes that arrive overwrite the slot's, whose users come first, and so does what brings them to the
+ * source. */
+static syncedmem_status_t order_job(struct root *root, const struct work *list,
+                                    const struct job *job)
+{
+    const struct use arriving = use_of((unsigned)list->writes, list->from, list->to, true);
+    const struct use leaving = use_of((unsigned)list->reads, list->from, list->to, false);
+    const syncedmem_status_t status = syncedmem_work_order(root, arriving, job->place, job->stream);
+    return status == SYNCEDMEM_OK ? syncedmem_work_order(root, leaving, job->place, job->stream)
+                                  : status;
+}
+
+static void trace_list(const struct root *root, const struct work *list, const struct job *job)
+{
+    if (!trace_is_on())
+        return;
+    const struct copy *slots = root->body->copies.slots;
+    syncedmem_trace(&(struct trace_event){
+        .kind = list->is_fill ? TRACE_ZERO : TRACE_TRANSFER,
+        .start = job->start,
+        .buffer = root->body->number,
+        .bytes = bytes_of(list->regions, list->count),
+        .regions = list->count,
+        .place = slots[list->writes].place->name,
+        .from = list->is_fill ? NULL : slots[list->reads].place->name,
+        .stream = job->stream.number,
+        .is_started = list->trace != 0,
+        .id = list->trace,
+    });
+}
+
+static void count_list(struct root *root, const struct work *list)
+{
+    if (list->is_fill)
+        syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_BYTES_ZEROED,
+                        bytes_of(list->regions, list->count));
+    else
+        count_transfer(root, list);
+}
+
+/* ---- Copies and fills on devices: started, or waited for. Each takes the list over ---- */
+
+static syncedmem_status_t submit(const struct root *root, struct work *list, const struct job *job)
+{
+    const struct backend *backend = job->place->backend;
+    if (list->is_fill)
+        return backend->fill(job->stream.stream, root->body->copies.slots[list->writes].memory,
+                             list->regions, list->count, 0, &list->event);
+    return backend->copy(job->stream.stream, &job->transfer, &list->event);
+}
+
+static syncedmem_status_t start_list(struct root *root, struct work *list,
+                                     struct stream_choice choice)
+{
+    struct job job;
+    set_hull(list);
+    syncedmem_status_t status = make_job(root, list, choice, &job);
+    if (status == SYNCEDMEM_OK)
+        status = order_job(root, list, &job);
+    if (status == SYNCEDMEM_OK)
+        status = submit(root, list, &job);
+    if (status != SYNCEDMEM_OK) {
+        syncedmem_work_release(list);
+        return status;
+    }
+    list->place = job.place;
+    list->stream = job.stream.number;
+    list->trace = trace_is_on() ? syncedmem_trace_id() : 0;
+    count_list(root, list);
+    trace_list(root, list, &job);
     syncedmem_work_add(root, list);
     return SYNCEDMEM_OK;
+}
+
+static syncedmem_status_t do_list(struct root *root, struct work *list, struct stream_choice choice)
+{
+    struct job job;
+    syncedmem_status_t status = make_job(root, list, choice, &job);
+    if (status == SYNCEDMEM_OK && list->is_fill)
+        status = job.place->backend->fill_wait(job.stream.stream, job.transfer.to, list->regions,
+                                               list->count, 0);
+    else if (status == SYNCEDMEM_OK)
+        status = job.place->backend->copy_wait(job.stream.stream, &job.transfer);
+    if (status == SYNCEDMEM_OK) {
+        count_list(root, list);
+        trace_list(root, list, &job);
+    }
+    syncedmem_work_release(list);
+    return status;
 }
 
 /* ---- Fills ---- */
@@ -189,48 +282,38 @@ static void fill_host(char *memory, const struct region *regions, size_t count, 
         memset(memory + regions[i].to, value, regions[i].length);
 }
 
-static syncedmem_status_t fill_device(const struct copy *copy, const struct region *regions,
-                                      size_t count, uint8_t value, struct stream_choice choice)
+/* Fresh bytes on the host: there is no one to leave that to. */
+static syncedmem_status_t zero_host(struct root *root, struct work *list)
 {
-    struct backend_stream *stream;
-    syncedmem_status_t status = choose_stream(copy->place, choice, &stream);
-    if (status == SYNCEDMEM_OK)
-        status = order_after_default(copy, stream);
-    if (status != SYNCEDMEM_OK)
-        return status;
-    return copy->place->backend->fill_wait(stream, copy->memory, regions, count, value);
-}
-
-static syncedmem_status_t fill_regions(struct root *root, unsigned slot,
-                                       const struct region *regions, size_t count, uint8_t value,
-                                       struct stream_choice choice)
-{
-    const struct copy *copy = &root->body->copies.slots[slot];
-    if (slot != HOST_SLOT)
-        return fill_device(copy, regions, count, value, choice);
-    fill_host(copy->memory, regions, count, value);
-    return SYNCEDMEM_OK;
+    const struct job job = {.start = trace_start()};
+    set_hull(list);
+    const syncedmem_status_t status =
+        syncedmem_work_settle(root, use_of(HOST_SLOT, list->from, list->to, true));
+    if (status == SYNCEDMEM_OK) {
+        fill_host(root->body->copies.slots[HOST_SLOT].memory, list->regions, list->count, 0);
+        count_list(root, list);
+        trace_list(root, list, &job);
+    }
+    syncedmem_work_release(list);
+    return status;
 }
 
 syncedmem_status_t syncedmem_transfer_fill(struct root *root, unsigned slot, size_t from, size_t to,
                                            uint8_t value)
 {
     const struct region region = {from, from, to - from};
-    return fill_regions(root, slot, &region, 1, value, (struct stream_choice){0});
-}
-
-/* Waited for even where copies are not: what is fresh is nowhere else, so nothing could make up
- * for a later failure. */
-static syncedmem_status_t zero_regions(struct root *root, struct work *list,
-                                       struct stream_choice choice)
-{
-    const syncedmem_status_t status =
-        fill_regions(root, (unsigned)list->writes, list->regions, list->count, 0, choice);
-    if (status == SYNCEDMEM_OK)
-        syncedmem_count(&root->body->counters, SYNCEDMEM_STAT_BYTES_ZEROED,
-                        bytes_of(list->regions, list->count));
-    syncedmem_work_discard(list);
-    return status;
+    const struct copy *copy = &root->body->copies.slots[slot];
+    if (slot == HOST_SLOT) {
+        fill_host(copy->memory, &region, 1, value);
+        return SYNCEDMEM_OK;
+    }
+    struct stream_ref stream;
+    const syncedmem_status_t status = copy->exposed
+                                          ? syncedmem_place_default_stream(copy->place, &stream)
+                                          : syncedmem_place_own_stream(copy->place, &stream);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    return copy->place->backend->fill_wait(stream.stream, copy->memory, &region, 1, value);
 }
 
 /* ---- All of it ---- */
@@ -254,28 +337,29 @@ static syncedmem_status_t bring_from(struct root *root, const struct task *task,
     if (status != SYNCEDMEM_OK)
         return status;
     list_regions(root, task->slot, (int)source, task->from, task->to, list->regions);
-    if (source == task->slot)
-        return zero_regions(root, list, task->choice);
-    return task->wait ? copy_and_wait(root, list, task->choice)
-                      : copy_and_go_on(root, list, task->choice);
+    if (source == task->slot && source == HOST_SLOT)
+        return zero_host(root, list);
+    return task->wait ? do_list(root, list, task->choice) : start_list(root, list, task->choice);
 }
 
 /* Bytes that arrive overwrite the slot's, whose users have to be done; and their sources have to
  * be there. */
 static syncedmem_status_t settle_before(struct root *root, const struct task *task)
 {
-    syncedmem_status_t status = syncedmem_work_settle(root, task->slot, task->from, task->to, true);
+    const place_set sources = syncedmem_transfer_sources(root, task->slot, task->from, task->to);
+    syncedmem_status_t status =
+        syncedmem_work_settle(root, use_of(task->slot, task->from, task->to, true));
     for (unsigned other = 0; status == SYNCEDMEM_OK && other < root->body->copies.count; other++)
-        if (other != task->slot)
-            status = syncedmem_work_settle(root, other, task->from, task->to, false);
+        if (sources & slot_bit(other))
+            status = syncedmem_work_settle(root, use_of(other, task->from, task->to, false));
     return status;
 }
 
 static syncedmem_status_t carry_out(struct root *root, const struct task *task)
 {
-    syncedmem_status_t status = settle_before(root, task);
     if (root->size == 0)
-        return status;
+        return SYNCEDMEM_OK;
+    syncedmem_status_t status = task->wait ? settle_before(root, task) : SYNCEDMEM_OK;
     for (unsigned source = 0; status == SYNCEDMEM_OK && source < root->body->copies.count; source++)
         status = bring_from(root, task, source);
     return status;
@@ -301,33 +385,36 @@ syncedmem_status_t syncedmem_transfer_regions(struct root *root, unsigned slot, 
     if (status != SYNCEDMEM_OK)
         return status;
     memcpy(list->regions, regions, count * sizeof *regions);
-    const struct stream_choice choice = {0};
-    return source == slot ? zero_regions(root, list, choice) : copy_and_wait(root, list, choice);
+    const struct stream_choice choice = {.own = true};
+    if (source == slot && slot == HOST_SLOT)
+        return zero_host(root, list);
+    return do_list(root, list, choice);
 }
 
 /* ---- Within a place ---- */
 
-static syncedmem_status_t copy_on_device(const syncedmem_place *place,
-                                         const struct transfer *transfer)
+static syncedmem_status_t copy_on_device(syncedmem_place *place, const struct transfer *transfer,
+                                         bool is_exposed)
 {
-    struct backend_stream *stream;
-    const syncedmem_status_t status = place->backend->stream_default(place->device, &stream);
-    return status == SYNCEDMEM_OK ? place->backend->copy_wait(stream, transfer) : status;
+    struct stream_ref stream;
+    const syncedmem_status_t status = is_exposed ? syncedmem_place_default_stream(place, &stream)
+                                                 : syncedmem_place_own_stream(place, &stream);
+    return status == SYNCEDMEM_OK ? place->backend->copy_wait(stream.stream, transfer) : status;
 }
 
-syncedmem_status_t syncedmem_transfer_within(const syncedmem_place *place, void *to,
-                                             size_t to_offset, void *from, size_t from_offset,
-                                             size_t length)
+syncedmem_status_t syncedmem_transfer_within(syncedmem_place *place, struct bytes_at to,
+                                             struct bytes_at from, size_t length)
 {
     if (place_is_host(place)) {
-        memmove((char *)to + to_offset, (const char *)from + from_offset, length);
+        memmove((char *)to.memory + to.offset, (const char *)from.memory + from.offset, length);
         return SYNCEDMEM_OK;
     }
-    const struct region region = {to_offset, from_offset, length};
-    return copy_on_device(place, &(struct transfer){.to = to,
-                                                    .from = from,
-                                                    .to_device = place->device,
-                                                    .from_device = place->device,
-                                                    .regions = &region,
-                                                    .count = 1});
+    const struct region region = {to.offset, from.offset, length};
+    const struct transfer transfer = {.to = to.memory,
+                                      .from = from.memory,
+                                      .to_device = place->device,
+                                      .from_device = place->device,
+                                      .regions = &region,
+                                      .count = 1};
+    return copy_on_device(place, &transfer, to.is_exposed || from.is_exposed);
 }

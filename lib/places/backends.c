@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The backends of this build, each opened when first needed, with the reason why one cannot be
  * used. */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +23,13 @@ enum { NOT_TRIED, OPEN, UNUSABLE };
 
 struct opening {
     atomic_int state;
+    uint32_t era;
     syncedmem_status_t status;
     char reason[256];
 };
 
 static struct opening openings[BACKENDS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 
 const struct backend *syncedmem_backend_at(size_t index)
 {
@@ -39,6 +39,24 @@ const struct backend *syncedmem_backend_at(size_t index)
 static int state_of(const struct opening *opening)
 {
     return atomic_load_explicit(&opening->state, memory_order_acquire);
+}
+
+/* ---- Opening ---- */
+
+static void leave_all(void)
+{
+    for (size_t i = 0; i < BACKENDS; i++)
+        if (state_of(&openings[i]) == OPEN)
+            backends[i]->leave();
+}
+
+/* After the driver has registered what it does at exit, so that ours comes before. */
+static void watch_exit(void)
+{
+    static bool watched;
+    if (!watched)
+        syncedmem_watch_exit(leave_all);
+    watched = true;
 }
 
 /* A shortage of memory is no reason for ever: the next call tries again. */
@@ -51,6 +69,9 @@ static void try_open(const struct backend *backend, struct opening *opening)
         snprintf(opening->reason, sizeof opening->reason, "%s", syncedmem_error_text());
     syncedmem_log(SYNCEDMEM_LOG_INFO, "backend %s: %s", backend->name,
                   opening->status == SYNCEDMEM_OK ? "opened" : opening->reason);
+    opening->era = era_now();
+    if (opening->status == SYNCEDMEM_OK)
+        watch_exit();
     atomic_store_explicit(&opening->state, opening->status == SYNCEDMEM_OK ? OPEN : UNUSABLE,
                           memory_order_release);
 }
@@ -60,11 +81,13 @@ syncedmem_status_t syncedmem_backend_open(size_t index)
     struct opening *opening = &openings[index];
     if (state_of(opening) == OPEN)
         return SYNCEDMEM_OK;
-    pthread_mutex_lock(&lock);
+    syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     if (state_of(opening) == NOT_TRIED)
         try_open(backends[index], opening);
-    const syncedmem_status_t status = opening->status;
-    pthread_mutex_unlock(&lock);
+    status = opening->status;
+    syncedmem_unlock(&lock);
     if (state_of(opening) == UNUSABLE)
         return syncedmem_error(status, "%s", opening->reason);
     return status;
@@ -99,6 +122,6 @@ void syncedmem_classify(const void *address, struct memory_facts *out_facts)
 {
     *out_facts = (struct memory_facts){.kind = MEMORY_UNKNOWN};
     for (size_t i = 0; i < BACKENDS && out_facts->kind == MEMORY_UNKNOWN; i++)
-        if (syncedmem_backend_is_open(i))
+        if (syncedmem_backend_is_open(i) && openings[i].era == era_now())
             backends[i]->classify(address, out_facts);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ struct chunk {
 
 static _Atomic(struct chunk *) first;
 static atomic_size_t count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 
 size_t syncedmem_registry_count(void)
 {
@@ -76,16 +75,20 @@ static syncedmem_status_t add_device(const struct backend *backend, size_t devic
     place->backend = backend;
     place->device = backend->device_at(device_index);
     memcpy(place->name, name, sizeof name);
+    place->era = era_now();
+    place->number = index + 1;
+    syncedmem_lock_init(&place->own.lock);
     atomic_store_explicit(&count, index + 1, memory_order_release);
     return SYNCEDMEM_OK;
 }
 
 syncedmem_status_t syncedmem_registry_add_backend(const struct backend *backend)
 {
-    syncedmem_status_t status = SYNCEDMEM_OK;
-    pthread_mutex_lock(&lock);
+    syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     for (size_t i = 0; i < backend->device_count() && status == SYNCEDMEM_OK; i++)
         status = add_device(backend, i);
-    pthread_mutex_unlock(&lock);
+    syncedmem_unlock(&lock);
     return status;
 }

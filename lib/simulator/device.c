@@ -15,22 +15,40 @@ static bool usable_capacity(uint64_t bytes, size_t *out_capacity)
     return bytes <= PTRDIFF_MAX;
 }
 
-static enum engine_result create(const struct engine_settings *settings,
-                                 struct engine_device **out_device)
+static struct engine_device *allocate(const struct engine_settings *settings)
 {
     struct engine_device *device = calloc(1, sizeof *device);
     if (device == NULL)
-        return ENGINE_HOST_MEMORY;
-    enum engine_result result = ENGINE_HOST_MEMORY;
-    if (usable_capacity(settings->memory, &device->memory.capacity))
-        result = syncedmem_engine_memory_open(&device->memory);
-    if (result != ENGINE_OK) {
-        free(device);
-        return result;
-    }
+        return NULL;
     device->settings = *settings;
     memcpy(device->countdown, settings->fail, sizeof device->countdown);
     pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->still, NULL);
+    return device;
+}
+
+static void discard(struct engine_device *device)
+{
+    pthread_cond_destroy(&device->still);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+static enum engine_result create(const struct engine_settings *settings,
+                                 struct engine_device **out_device)
+{
+    struct engine_device *device = allocate(settings);
+    if (device == NULL)
+        return ENGINE_HOST_MEMORY;
+    enum engine_result result = ENGINE_HOST_MEMORY;
+    if (usable_capacity(settings->memory, &device->capacity))
+        result = syncedmem_engine_memory_open(device, &device->memory);
+    if (result != ENGINE_OK) {
+        discard(device);
+        return result;
+    }
+    if (settings->seed != 0)
+        syncedmem_engine_schedule_join(device);
     *out_device = device;
     return ENGINE_OK;
 }
@@ -48,9 +66,13 @@ enum engine_result syncedmem_engine_device_create(const struct engine_settings *
 void syncedmem_engine_device_destroy(struct engine_device *device)
 {
     int kept = errno;
-    syncedmem_engine_streams_end(device);
-    syncedmem_engine_memory_close(&device->memory);
-    pthread_mutex_destroy(&device->lock);
-    free(device);
+    if (device->settings.seed != 0) {
+        syncedmem_engine_schedule_end(device);
+        syncedmem_engine_schedule_quit();
+    } else {
+        syncedmem_engine_streams_end(device);
+    }
+    syncedmem_engine_memory_release(device->memory);
+    discard(device);
     errno = kept;
 }

@@ -9,9 +9,12 @@
  *   device.c    life of a device, its settings
  *   memory.c    the memfd mapped twice, blocks, translation, registration
  *   stream.c    queues and their worker threads
+ *   schedule.c  the adversarial mode: no threads, the order is thrown by dice
+ *   kernel.c    kernels
  *   event.c     completion of one operation
  *   transfer.c  what a copy or fill does to bytes, sparse where it can be
  *   failure.c   failures on demand
+ *   loss.c      a device is lost, and comes back
  *
  * Threads: every function may be called from any thread. Sizes are in bytes.
  */
@@ -29,7 +32,8 @@ enum engine_result {
     ENGINE_DEVICE_MEMORY, /* the device's capacity does not hold it, or a failure on demand */
     ENGINE_BAD_ADDRESS,   /* not (wholly) inside a live block of that device */
     ENGINE_REFUSED,       /* a failure on demand, when asked for: nothing was done */
-    ENGINE_FAILED         /* a failure on demand, when it ran: part of it is written */
+    ENGINE_FAILED,        /* a failure on demand, when it ran: part of it is written */
+    ENGINE_LOST           /* the device is lost, or the stream was made before it was */
 };
 
 enum engine_failure {
@@ -37,6 +41,7 @@ enum engine_failure {
     ENGINE_FAIL_COPY,      /* a copy or fill -> ENGINE_REFUSED at submission */
     ENGINE_FAIL_COPY_LATE, /* a copy or fill -> its event ends with ENGINE_FAILED */
     ENGINE_FAIL_PIN,       /* -> ENGINE_REFUSED */
+    ENGINE_FAIL_DEVICE,    /* an allocation, copy, fill or kernel loses the device: ENGINE_LOST */
     ENGINE_FAILURES        /* how many kinds there are */
 };
 
@@ -46,6 +51,7 @@ struct engine_settings {
     uint64_t bandwidth;  /* bytes a second of copies, 0: no limit */
     uint64_t launch_ns;  /* every kernel takes at least this */
     uint64_t fail[ENGINE_FAILURES]; /* the n-th operation fails, once; 0: none */
+    uint64_t seed; /* 0: worker threads; else the adversarial mode, see schedule.c */
 };
 
 struct engine_device;
@@ -77,14 +83,14 @@ enum engine_result syncedmem_engine_alloc(struct engine_device *device, size_t s
 enum engine_result syncedmem_engine_free(struct engine_device *device, void *address);
 
 /* Whether the address lies in the device's address range, in a live block or not. */
-bool syncedmem_engine_owns(const struct engine_device *device, const void *address);
+bool syncedmem_engine_owns(struct engine_device *device, const void *address);
 
 /* The live block that holds the address: its start and size as asked for. False: there is none. */
 bool syncedmem_engine_locate(struct engine_device *device, const void *address, void **out_start,
                              size_t *out_size);
 
 /* The same byte at an address that the host can use. The address must be owned. */
-void *syncedmem_engine_translate(const struct engine_device *device, const void *address);
+void *syncedmem_engine_translate(struct engine_device *device, const void *address);
 
 uint64_t syncedmem_engine_memory_total(const struct engine_device *device);
 uint64_t syncedmem_engine_memory_free(struct engine_device *device);
@@ -105,9 +111,40 @@ uint64_t syncedmem_engine_pinned_bytes(struct engine_device *device);
  */
 void syncedmem_engine_fail(struct engine_device *device, enum engine_failure what, uint64_t nth);
 
+/* ---- Loss ---- */
+
+/*
+ * Loses the device. What is queued on its streams never runs and ends with ENGINE_LOST; a kernel
+ * that runs finishes, and copies that run have finished when this returns. Its blocks and
+ * registrations are gone. Every call that takes the device or a stream of it returns ENGINE_LOST
+ * from now on, and so does work of other devices with its memory. Losing a lost one does nothing.
+ */
+void syncedmem_engine_lose(struct engine_device *device);
+
+/*
+ * Brings a lost device back, with empty memory at other addresses and a new default stream. The
+ * streams of before stay lost. ENGINE_REFUSED where it is not lost.
+ */
+enum engine_result syncedmem_engine_restore(struct engine_device *device);
+
+/* How often it was lost. */
+uint64_t syncedmem_engine_losses(const struct engine_device *device);
+bool syncedmem_engine_is_lost(const struct engine_device *device);
+
+/* The process ends: no operation of any device begins any more. Waits for nothing. */
+void syncedmem_engine_leave(void);
+
+/* ---- The adversarial mode ---- */
+
+/*
+ * How many operations touched a block of the device that was freed after they had been submitted.
+ * They ended with ENGINE_BAD_ADDRESS and have not run. Looked for with a seed only.
+ */
+uint64_t syncedmem_engine_faults(const struct engine_device *device);
+
 /* ---- Streams ---- */
 
-/* A queue with a worker thread of its own. */
+/* A queue with a worker thread of its own; with a seed, without one. */
 enum engine_result syncedmem_engine_stream_create(struct engine_device *device,
                                                   struct engine_stream **out_stream);
 
@@ -149,7 +186,13 @@ enum engine_result syncedmem_engine_copy(struct engine_stream *stream,
                                          const struct engine_copy *copy,
                                          struct engine_event **out_event);
 
-/* The same, and returns when it is done: on an idle stream the calling thread does it. */
+/*
+ * The same, and returns when it is done: on an idle stream the calling thread does it.
+ *
+ * With a seed, a copy from host memory that is not registered may return before it has landed,
+ * as drivers' do: its bytes have been read, and wait on the stream. An event recorded
+ * after it tells.
+ */
 enum engine_result syncedmem_engine_copy_wait(struct engine_stream *stream,
                                               const struct engine_copy *copy);
 
@@ -188,10 +231,12 @@ enum engine_result syncedmem_engine_stream_wait_event(struct engine_stream *stre
 
 /* ---- Events. Counted references; they may outlive their stream. ---- */
 
-/* Blocks until the operation has ended: ENGINE_OK or ENGINE_FAILED. */
+/* Blocks until the operation has ended: ENGINE_OK, ENGINE_FAILED, ENGINE_LOST or, with a seed,
+ * ENGINE_BAD_ADDRESS. */
 enum engine_result syncedmem_engine_event_wait(struct engine_event *event);
 
-/* The same without blocking: ENGINE_PENDING as long as it has not ended. */
+/* The same without blocking: ENGINE_PENDING as long as it has not ended. With a seed it may run
+ * some operations, so that asking again and again comes to an end. */
 enum engine_result syncedmem_engine_event_query(struct engine_event *event);
 
 void syncedmem_engine_event_retain(struct engine_event *event);

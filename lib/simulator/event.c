@@ -18,6 +18,7 @@ struct engine_event *syncedmem_engine_event_create(enum engine_result result)
         return NULL;
     atomic_init(&event->references, 1u);
     atomic_init(&event->result, (int)result);
+    event->scheduled = false;
     pthread_mutex_init(&event->lock, NULL);
     pthread_cond_init(&event->ended, NULL);
     return event;
@@ -39,31 +40,59 @@ void syncedmem_engine_event_release(struct engine_event *event)
     errno = kept;
 }
 
-enum engine_result syncedmem_engine_event_query(struct engine_event *event)
+enum engine_result syncedmem_engine_event_result(struct engine_event *event)
 {
     return (enum engine_result)atomic_load_explicit(&event->result, memory_order_acquire);
 }
 
+enum engine_result syncedmem_engine_event_query(struct engine_event *event)
+{
+    enum engine_result result = syncedmem_engine_event_result(event);
+    if (result != ENGINE_PENDING || !event->scheduled)
+        return result;
+    syncedmem_engine_schedule_some();
+    return syncedmem_engine_event_result(event);
+}
+
 static enum engine_result wait_briefly(struct engine_event *event)
 {
-    enum engine_result result = syncedmem_engine_event_query(event);
+    enum engine_result result = syncedmem_engine_event_result(event);
     for (int i = 0; i < ENGINE_PATIENCE && result == ENGINE_PENDING; i++) {
         sched_yield();
-        result = syncedmem_engine_event_query(event);
+        result = syncedmem_engine_event_result(event);
     }
     return result;
 }
 
-enum engine_result syncedmem_engine_event_wait(struct engine_event *event)
+static bool is_lost(struct engine_stream *stream)
 {
-    enum engine_result result = wait_briefly(event);
-    if (result != ENGINE_PENDING)
-        return result;
+    return stream != NULL && atomic_load_explicit(&stream->lost, memory_order_acquire);
+}
+
+void syncedmem_engine_event_wait_on(struct engine_event *event, struct engine_stream *stream)
+{
+    if (wait_briefly(event) != ENGINE_PENDING)
+        return;
     pthread_mutex_lock(&event->lock);
-    while ((result = syncedmem_engine_event_query(event)) == ENGINE_PENDING)
+    while (syncedmem_engine_event_result(event) == ENGINE_PENDING && !is_lost(stream))
         pthread_cond_wait(&event->ended, &event->lock);
     pthread_mutex_unlock(&event->lock);
-    return result;
+}
+
+enum engine_result syncedmem_engine_event_wait(struct engine_event *event)
+{
+    if (event->scheduled)
+        syncedmem_engine_schedule_event(event);
+    else
+        syncedmem_engine_event_wait_on(event, NULL);
+    return syncedmem_engine_event_result(event);
+}
+
+void syncedmem_engine_event_wake(struct engine_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    pthread_cond_broadcast(&event->ended);
+    pthread_mutex_unlock(&event->lock);
 }
 
 void syncedmem_engine_event_finish(struct engine_event *event, enum engine_result result)

@@ -17,6 +17,14 @@ bool syncedmem_engine_failure_due(struct engine_device *device, enum engine_fail
     return due;
 }
 
+bool syncedmem_engine_loses_device(struct engine_device *device)
+{
+    if (!syncedmem_engine_failure_due(device, ENGINE_FAIL_DEVICE))
+        return false;
+    syncedmem_engine_lose(device);
+    return true;
+}
+
 void syncedmem_engine_fail(struct engine_device *device, enum engine_failure what, uint64_t nth)
 {
     pthread_mutex_lock(&device->lock);

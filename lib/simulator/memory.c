@@ -31,12 +31,8 @@ static unsigned char *map(const struct engine_memory *memory, int protection)
     return address == MAP_FAILED ? NULL : address;
 }
 
-enum engine_result syncedmem_engine_memory_open(struct engine_memory *memory)
+static enum engine_result open_file(struct engine_memory *memory)
 {
-    memory->page = (size_t)sysconf(_SC_PAGESIZE);
-    memory->mapped = memory->capacity / memory->page * memory->page;
-    if (memory->mapped < memory->capacity || memory->mapped == 0)
-        memory->mapped += memory->page;
     memory->file = memfd_create("syncedmem-sim", MFD_CLOEXEC);
     if (memory->file < 0)
         return ENGINE_HOST_MEMORY;
@@ -57,17 +53,59 @@ fail_file:
     return ENGINE_HOST_MEMORY;
 }
 
-void syncedmem_engine_memory_close(struct engine_memory *memory)
+enum engine_result syncedmem_engine_memory_open(struct engine_device *device,
+                                                struct engine_memory **out_memory)
 {
-    munmap(memory->usable, memory->mapped);
-    munmap(memory->handed_out, memory->mapped);
-    close(memory->file);
+    struct engine_memory *memory = calloc(1, sizeof *memory);
+    if (memory == NULL)
+        return ENGINE_HOST_MEMORY;
+    atomic_init(&memory->references, 1u);
+    memory->device = device;
+    memory->capacity = device->capacity;
+    memory->page = (size_t)sysconf(_SC_PAGESIZE);
+    memory->mapped = memory->capacity / memory->page * memory->page;
+    if (memory->mapped < memory->capacity || memory->mapped == 0)
+        memory->mapped += memory->page;
+    enum engine_result result = open_file(memory);
+    if (result != ENGINE_OK) {
+        free(memory);
+        memory = NULL;
+    }
+    *out_memory = memory;
+    return result;
+}
+
+void syncedmem_engine_memory_forget(struct engine_memory *memory)
+{
     free(memory->blocks);
+    memory->blocks = NULL;
+    memory->count = memory->room = memory->packed = memory->used = 0;
+    memory->pinned = 0;
     while (memory->pins != NULL) {
         struct engine_pin *pin = memory->pins;
         memory->pins = pin->next;
         free(pin);
     }
+}
+
+void syncedmem_engine_memory_release(struct engine_memory *memory)
+{
+    if (atomic_fetch_sub_explicit(&memory->references, 1u, memory_order_acq_rel) != 1)
+        return;
+    munmap(memory->usable, memory->mapped);
+    munmap(memory->handed_out, memory->mapped);
+    close(memory->file);
+    syncedmem_engine_memory_forget(memory);
+    free(memory);
+}
+
+struct engine_memory *syncedmem_engine_memory_of(struct engine_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    struct engine_memory *memory = device->memory;
+    atomic_fetch_add_explicit(&memory->references, 1u, memory_order_relaxed);
+    pthread_mutex_unlock(&device->lock);
+    return memory;
 }
 
 void syncedmem_engine_clear(const struct engine_memory *memory, unsigned char *bytes, size_t length)
@@ -93,14 +131,25 @@ static size_t offset_of(const struct engine_memory *memory, const void *address)
     return (size_t)((uintptr_t)address - (uintptr_t)memory->handed_out);
 }
 
-bool syncedmem_engine_owns(const struct engine_device *device, const void *address)
+bool syncedmem_engine_owns(struct engine_device *device, const void *address)
 {
-    return offset_of(&device->memory, address) < device->memory.capacity;
+    pthread_mutex_lock(&device->lock);
+    bool owned = offset_of(device->memory, address) < device->memory->capacity;
+    pthread_mutex_unlock(&device->lock);
+    return owned;
 }
 
-void *syncedmem_engine_translate(const struct engine_device *device, const void *address)
+void *syncedmem_engine_usable(const struct engine_memory *memory, const void *address)
 {
-    return device->memory.usable + offset_of(&device->memory, address);
+    return memory->usable + offset_of(memory, address);
+}
+
+void *syncedmem_engine_translate(struct engine_device *device, const void *address)
+{
+    pthread_mutex_lock(&device->lock);
+    void *usable = syncedmem_engine_usable(device->memory, address);
+    pthread_mutex_unlock(&device->lock);
+    return usable;
 }
 
 /* ---- Blocks. The device's lock is held. ---- */
@@ -195,7 +244,8 @@ static enum engine_result add_block(struct engine_memory *memory, size_t size, s
     struct engine_block *block = &memory->blocks[index];
     size_t offset = gap_start(memory, index);
     memmove(block + 1, block, (memory->count - index) * sizeof *block);
-    *block = (struct engine_block){.offset = offset, .size = size};
+    *block =
+        (struct engine_block){.offset = offset, .size = size, .serial = ++memory->device->serials};
     memory->count++;
     memory->used += footprint(size);
     skip_packed(memory);
@@ -233,22 +283,42 @@ static void poison(unsigned char *bytes, size_t size)
     memset(bytes + size - POISONED_END, POISON, POISONED_END);
 }
 
+/* The bytes are written without the lock: the memory stays mapped though it be lost meanwhile. */
+static enum engine_result alloc_from(struct engine_memory *memory, size_t size, void **out_address)
+{
+    struct engine_device *device = memory->device;
+    size_t offset = 0;
+    pthread_mutex_lock(&device->lock);
+    bool lost = memory->lost;
+    enum engine_result result = lost ? ENGINE_LOST : add_block(memory, size, &offset);
+    pthread_mutex_unlock(&device->lock);
+    if (result != ENGINE_OK)
+        return result;
+    poison(memory->usable + offset, size);
+    *out_address = memory->handed_out + offset;
+    return ENGINE_OK;
+}
+
+static enum engine_result alloc(struct engine_device *device, size_t size, void **out_address)
+{
+    if (syncedmem_engine_device_lost(device) || syncedmem_engine_loses_device(device))
+        return ENGINE_LOST;
+    if (syncedmem_engine_failure_due(device, ENGINE_FAIL_ALLOC))
+        return ENGINE_DEVICE_MEMORY;
+    struct engine_memory *memory = syncedmem_engine_memory_of(device);
+    enum engine_result result = alloc_from(memory, size, out_address);
+    syncedmem_engine_memory_release(memory);
+    if (result == ENGINE_LOST)
+        syncedmem_engine_await_loss(device);
+    return result;
+}
+
 enum engine_result syncedmem_engine_alloc(struct engine_device *device, size_t size,
                                           void **out_address)
 {
     int kept = errno;
-    size_t offset = 0;
-    enum engine_result result = ENGINE_DEVICE_MEMORY;
     *out_address = NULL;
-    if (!syncedmem_engine_failure_due(device, ENGINE_FAIL_ALLOC)) {
-        pthread_mutex_lock(&device->lock);
-        result = add_block(&device->memory, size, &offset);
-        pthread_mutex_unlock(&device->lock);
-    }
-    if (result == ENGINE_OK) {
-        poison(device->memory.usable + offset, size);
-        *out_address = device->memory.handed_out + offset;
-    }
+    enum engine_result result = alloc(device, size, out_address);
     errno = kept;
     return result;
 }
@@ -257,7 +327,7 @@ enum engine_result syncedmem_engine_free(struct engine_device *device, void *add
 {
     int kept = errno;
     pthread_mutex_lock(&device->lock);
-    enum engine_result result = remove_block(&device->memory, offset_of(&device->memory, address));
+    enum engine_result result = remove_block(device->memory, offset_of(device->memory, address));
     pthread_mutex_unlock(&device->lock);
     errno = kept;
     return result;
@@ -266,8 +336,8 @@ enum engine_result syncedmem_engine_free(struct engine_device *device, void *add
 bool syncedmem_engine_locate(struct engine_device *device, const void *address, void **out_start,
                              size_t *out_size)
 {
-    struct engine_memory *memory = &device->memory;
     pthread_mutex_lock(&device->lock);
+    const struct engine_memory *memory = device->memory;
     const struct engine_block *block = block_at(memory, offset_of(memory, address));
     *out_start = block != NULL ? memory->handed_out + block->offset : NULL;
     *out_size = block != NULL ? block->size : 0;
@@ -275,24 +345,26 @@ bool syncedmem_engine_locate(struct engine_device *device, const void *address, 
     return *out_start != NULL;
 }
 
-bool syncedmem_engine_holds(struct engine_device *device, const void *address, size_t length)
+uint64_t syncedmem_engine_block_of(struct engine_memory *memory, const void *address, size_t length)
 {
-    void *start;
-    size_t size;
-    if (!syncedmem_engine_locate(device, address, &start, &size))
-        return false;
-    return length <= size - ((uintptr_t)address - (uintptr_t)start);
+    size_t offset = offset_of(memory, address);
+    pthread_mutex_lock(&memory->device->lock);
+    const struct engine_block *block = block_at(memory, offset);
+    bool held = block != NULL && length <= block->size - (offset - block->offset);
+    uint64_t serial = held ? block->serial : 0;
+    pthread_mutex_unlock(&memory->device->lock);
+    return serial;
 }
 
 uint64_t syncedmem_engine_memory_total(const struct engine_device *device)
 {
-    return device->memory.capacity;
+    return device->capacity;
 }
 
 uint64_t syncedmem_engine_memory_free(struct engine_device *device)
 {
     pthread_mutex_lock(&device->lock);
-    uint64_t bytes = device->memory.capacity - device->memory.used;
+    uint64_t bytes = device->capacity - device->memory->used;
     pthread_mutex_unlock(&device->lock);
     return bytes;
 }
@@ -335,12 +407,18 @@ static enum engine_result remove_pin(struct engine_memory *memory, uintptr_t add
 
 enum engine_result syncedmem_engine_pin(struct engine_device *device, void *address, size_t size)
 {
+    if (syncedmem_engine_device_lost(device))
+        return ENGINE_LOST;
     if (syncedmem_engine_failure_due(device, ENGINE_FAIL_PIN))
         return ENGINE_REFUSED;
     int kept = errno;
     pthread_mutex_lock(&device->lock);
-    enum engine_result result = add_pin(&device->memory, (uintptr_t)address, size);
+    struct engine_memory *memory = device->memory;
+    bool lost = memory->lost;
+    enum engine_result result = lost ? ENGINE_LOST : add_pin(memory, (uintptr_t)address, size);
     pthread_mutex_unlock(&device->lock);
+    if (lost)
+        syncedmem_engine_await_loss(device);
     errno = kept;
     return result;
 }
@@ -349,7 +427,7 @@ enum engine_result syncedmem_engine_unpin(struct engine_device *device, void *ad
 {
     int kept = errno;
     pthread_mutex_lock(&device->lock);
-    enum engine_result result = remove_pin(&device->memory, (uintptr_t)address);
+    enum engine_result result = remove_pin(device->memory, (uintptr_t)address);
     pthread_mutex_unlock(&device->lock);
     errno = kept;
     return result;
@@ -358,7 +436,19 @@ enum engine_result syncedmem_engine_unpin(struct engine_device *device, void *ad
 uint64_t syncedmem_engine_pinned_bytes(struct engine_device *device)
 {
     pthread_mutex_lock(&device->lock);
-    uint64_t bytes = device->memory.pinned;
+    uint64_t bytes = device->memory->pinned;
     pthread_mutex_unlock(&device->lock);
     return bytes;
+}
+
+bool syncedmem_engine_is_pinned(struct engine_device *device, const void *address, size_t length)
+{
+    uintptr_t start = (uintptr_t)address;
+    pthread_mutex_lock(&device->lock);
+    const struct engine_pin *pin = device->memory->pins;
+    while (pin != NULL &&
+           (start - pin->address >= pin->size || length > pin->size - (start - pin->address)))
+        pin = pin->next;
+    pthread_mutex_unlock(&device->lock);
+    return pin != NULL;
 }

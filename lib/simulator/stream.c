@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues, their worker threads, and the work that moves no bytes.
+ * Queues, their worker threads, and the order between them.
  *
  * A stream lives until its worker has been joined. Whoever makes or releases a stream joins
  * the workers that have ended meanwhile, and the device joins the rest.
@@ -34,8 +34,12 @@ struct engine_operation *syncedmem_engine_operation_create(size_t size, bool wit
 
 void syncedmem_engine_operation_discard(struct engine_operation *operation)
 {
+    if (operation->discard != NULL)
+        operation->discard(operation);
     if (operation->event != NULL)
         syncedmem_engine_event_release(operation->event);
+    if (operation->after != NULL)
+        syncedmem_engine_event_release(operation->after);
     free(operation);
 }
 
@@ -59,14 +63,17 @@ static enum engine_result run_at_least(struct engine_operation *operation)
     return result;
 }
 
+/* With a seed only the order counts. */
 static enum engine_result run_in_time(struct engine_operation *operation)
 {
-    return operation->least_ns == 0 ? operation->run(operation) : run_at_least(operation);
+    if (syncedmem_engine_stream_lost(operation->stream))
+        return ENGINE_LOST;
+    bool at_once = operation->least_ns == 0 || operation->stream->scheduled;
+    return at_once ? operation->run(operation) : run_at_least(operation);
 }
 
-static void run(struct engine_operation *operation)
+static void end(struct engine_operation *operation, enum engine_result result)
 {
-    enum engine_result result = run_in_time(operation);
     if (operation->event != NULL)
         syncedmem_engine_event_finish(operation->event, result);
     syncedmem_engine_operation_discard(operation);
@@ -74,14 +81,8 @@ static void run(struct engine_operation *operation)
 
 /* ---- The queue ---- */
 
-void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_operation *operation,
-                                 struct engine_event **out_event)
+static void append(struct engine_stream *stream, struct engine_operation *operation)
 {
-    /* Before it is on the queue: from then on the worker may free it at any moment. */
-    if (out_event != NULL) {
-        syncedmem_engine_event_retain(operation->event);
-        *out_event = operation->event;
-    }
     pthread_mutex_lock(&stream->lock);
     *stream->last = operation;
     stream->last = &operation->next;
@@ -91,20 +92,97 @@ void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_ope
     pthread_mutex_unlock(&stream->lock);
 }
 
+void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_operation *operation,
+                                 struct engine_event **out_event)
+{
+    bool scheduled = stream->scheduled;
+    operation->stream = stream;
+    if (operation->event != NULL)
+        operation->event->scheduled = scheduled;
+    /* Before it is on the queue: from then on the worker may free it at any moment. */
+    if (out_event != NULL) {
+        syncedmem_engine_event_retain(operation->event);
+        *out_event = operation->event;
+    }
+    append(stream, operation);
+    if (scheduled)
+        syncedmem_engine_schedule_some();
+}
+
+/* The stream's lock is held. */
+static struct engine_operation *pop_all(struct engine_stream *stream)
+{
+    struct engine_operation *first = stream->first;
+    stream->first = NULL;
+    stream->last = &stream->first;
+    atomic_store_explicit(&stream->empty, true, memory_order_relaxed);
+    return first;
+}
+
+struct engine_operation *syncedmem_engine_stream_pop(struct engine_stream *stream)
+{
+    struct engine_operation *operation = stream->first;
+    if (operation == NULL || operation->next == NULL)
+        return pop_all(stream);
+    stream->first = operation->next;
+    return operation;
+}
+
+/* One has ended, and with it those that were dropped behind it. The stream's lock is held. */
+static void complete(struct engine_stream *stream)
+{
+    stream->completed += 1 + stream->dropped;
+    stream->dropped = 0;
+    if (stream->waiting != 0)
+        pthread_cond_broadcast(&stream->done);
+}
+
+void syncedmem_engine_stream_run(struct engine_stream *stream, struct engine_operation *operation)
+{
+    end(operation, run_in_time(operation));
+    pthread_mutex_lock(&stream->lock);
+    complete(stream);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* The stream's lock is held. */
+static void drop(struct engine_stream *stream)
+{
+    uint64_t dropped = 0;
+    struct engine_operation *next;
+    for (struct engine_operation *operation = pop_all(stream); operation != NULL;
+         operation = next) {
+        next = operation->next;
+        end(operation, ENGINE_LOST);
+        dropped++;
+    }
+    bool one_runs = stream->submitted - stream->completed - stream->dropped > dropped;
+    stream->dropped += dropped;
+    if (one_runs)
+        return;
+    stream->completed += stream->dropped;
+    stream->dropped = 0;
+    if (stream->waiting != 0)
+        pthread_cond_broadcast(&stream->done);
+}
+
+void syncedmem_engine_stream_drop(struct engine_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    drop(stream);
+    if (stream->awaited != NULL)
+        syncedmem_engine_event_wake(stream->awaited);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* ---- Workers ---- */
+
 /* The next operation; NULL when there will be none. The stream's lock is held. */
 static struct engine_operation *take(struct engine_stream *stream)
 {
     while (stream->lent || (stream->first == NULL && !stream->released))
         pthread_cond_wait(&stream->work, &stream->lock);
-    struct engine_operation *operation = stream->first;
-    if (operation == NULL)
-        return NULL;
-    stream->first = operation->next;
-    if (stream->first == NULL) {
-        stream->last = &stream->first;
-        atomic_store_explicit(&stream->empty, true, memory_order_relaxed);
-    }
-    return operation;
+    return syncedmem_engine_left() ? NULL : syncedmem_engine_stream_pop(stream);
 }
 
 static void wait_briefly(struct engine_stream *stream)
@@ -122,12 +200,7 @@ static void work_off(struct engine_stream *stream)
     pthread_mutex_lock(&stream->lock);
     while ((operation = take(stream)) != NULL) {
         pthread_mutex_unlock(&stream->lock);
-        run(operation);
-        pthread_mutex_lock(&stream->lock);
-        stream->completed++;
-        if (stream->waiting != 0)
-            pthread_cond_broadcast(&stream->done);
-        pthread_mutex_unlock(&stream->lock);
+        syncedmem_engine_stream_run(stream, operation);
         wait_briefly(stream);
         pthread_mutex_lock(&stream->lock);
     }
@@ -160,8 +233,9 @@ static bool start_worker(struct engine_stream *stream)
     return error == 0;
 }
 
-static void discard(struct engine_stream *stream)
+void syncedmem_engine_stream_discard(struct engine_stream *stream)
 {
+    drop(stream);
     pthread_cond_destroy(&stream->done);
     pthread_cond_destroy(&stream->work);
     pthread_mutex_destroy(&stream->lock);
@@ -174,15 +248,17 @@ static struct engine_stream *start(struct engine_device *device)
     if (stream == NULL)
         return NULL;
     stream->device = device;
+    stream->scheduled = device->settings.seed != 0;
     stream->last = &stream->first;
     atomic_init(&stream->ended, false);
+    atomic_init(&stream->lost, false);
     atomic_init(&stream->empty, true);
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->work, NULL);
     pthread_cond_init(&stream->done, NULL);
-    if (start_worker(stream))
+    if (stream->scheduled || start_worker(stream))
         return stream;
-    discard(stream);
+    syncedmem_engine_stream_discard(stream);
     return NULL;
 }
 
@@ -209,46 +285,79 @@ static void join_all(struct engine_stream *stream)
     while (stream != NULL) {
         struct engine_stream *next = stream->next;
         pthread_join(stream->worker, NULL);
-        discard(stream);
+        syncedmem_engine_stream_discard(stream);
         stream = next;
     }
 }
 
-/* The device's lock is held. */
-static struct engine_stream *start_listed(struct engine_device *device)
+void syncedmem_engine_stream_unlist(struct engine_stream *stream)
 {
+    struct engine_stream **link = &stream->device->streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+}
+
+/* The device's lock is held. */
+static enum engine_result start_listed(struct engine_device *device,
+                                       struct engine_stream **out_stream)
+{
+    *out_stream = NULL;
+    if (syncedmem_engine_is_lost(device))
+        return ENGINE_LOST;
     struct engine_stream *stream = start(device);
     if (stream == NULL)
-        return NULL;
+        return ENGINE_HOST_MEMORY;
     stream->next = device->streams;
     device->streams = stream;
-    return stream;
+    *out_stream = stream;
+    return ENGINE_OK;
 }
 
 enum engine_result syncedmem_engine_stream_create(struct engine_device *device,
                                                   struct engine_stream **out_stream)
 {
     int kept = errno;
+    syncedmem_engine_schedule_lock(device);
     pthread_mutex_lock(&device->lock);
     struct engine_stream *ended = take_ended(device);
-    *out_stream = start_listed(device);
+    enum engine_result result = start_listed(device, out_stream);
     pthread_mutex_unlock(&device->lock);
+    syncedmem_engine_schedule_unlock(device, *out_stream);
     join_all(ended);
+    if (result == ENGINE_LOST)
+        syncedmem_engine_await_loss(device);
     errno = kept;
-    return *out_stream != NULL ? ENGINE_OK : ENGINE_HOST_MEMORY;
+    return result;
+}
+
+/* Makes it where it is not there. The device's lock is held. */
+static enum engine_result make_default(struct engine_device *device,
+                                       struct engine_stream **out_made)
+{
+    *out_made = NULL;
+    if (device->default_stream != NULL)
+        return syncedmem_engine_is_lost(device) ? ENGINE_LOST : ENGINE_OK;
+    enum engine_result result = start_listed(device, out_made);
+    device->default_stream = *out_made;
+    return result;
 }
 
 enum engine_result syncedmem_engine_stream_default(struct engine_device *device,
                                                    struct engine_stream **out_stream)
 {
     int kept = errno;
+    struct engine_stream *made;
+    syncedmem_engine_schedule_lock(device);
     pthread_mutex_lock(&device->lock);
-    if (device->default_stream == NULL)
-        device->default_stream = start_listed(device);
-    *out_stream = device->default_stream;
+    enum engine_result result = make_default(device, &made);
+    *out_stream = result == ENGINE_OK ? device->default_stream : NULL;
     pthread_mutex_unlock(&device->lock);
+    syncedmem_engine_schedule_unlock(device, made);
+    if (result == ENGINE_LOST)
+        syncedmem_engine_await_loss(device);
     errno = kept;
-    return *out_stream != NULL ? ENGINE_OK : ENGINE_HOST_MEMORY;
+    return result;
 }
 
 static void let_end(struct engine_stream *stream)
@@ -259,9 +368,8 @@ static void let_end(struct engine_stream *stream)
     pthread_mutex_unlock(&stream->lock);
 }
 
-void syncedmem_engine_stream_release(struct engine_stream *stream)
+static void release_worker(struct engine_stream *stream)
 {
-    int kept = errno;
     struct engine_device *device = stream->device;
     /* Under the device's lock no one else can join this worker and free what we are using. */
     pthread_mutex_lock(&device->lock);
@@ -269,6 +377,15 @@ void syncedmem_engine_stream_release(struct engine_stream *stream)
     let_end(stream);
     pthread_mutex_unlock(&device->lock);
     join_all(ended);
+}
+
+void syncedmem_engine_stream_release(struct engine_stream *stream)
+{
+    int kept = errno;
+    if (stream->scheduled)
+        syncedmem_engine_schedule_release(stream);
+    else
+        release_worker(stream);
     errno = kept;
 }
 
@@ -297,12 +414,10 @@ static bool borrow(struct engine_stream *stream)
 static void give_back(struct engine_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    stream->completed++;
+    complete(stream);
     stream->lent = false;
     if (stream->first != NULL || stream->released)
         pthread_cond_signal(&stream->work);
-    if (stream->waiting != 0)
-        pthread_cond_broadcast(&stream->done);
     pthread_mutex_unlock(&stream->lock);
 }
 
@@ -324,8 +439,9 @@ static enum engine_result put_and_wait(struct engine_stream *stream,
 enum engine_result syncedmem_engine_stream_do(struct engine_stream *stream,
                                               struct engine_operation *operation)
 {
-    if (!borrow(stream))
+    if (stream->scheduled || !borrow(stream))
         return put_and_wait(stream, operation);
+    operation->stream = stream;
     enum engine_result result = run_in_time(operation);
     give_back(stream);
     syncedmem_engine_operation_discard(operation);
@@ -342,7 +458,7 @@ static uint64_t submitted(struct engine_stream *stream)
     return count;
 }
 
-static bool has_completed(struct engine_stream *stream, uint64_t count)
+bool syncedmem_engine_stream_completed(struct engine_stream *stream, uint64_t count)
 {
     pthread_mutex_lock(&stream->lock);
     bool completed = stream->completed >= count;
@@ -350,12 +466,11 @@ static bool has_completed(struct engine_stream *stream, uint64_t count)
     return completed;
 }
 
-enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream)
+static void wait_until(struct engine_stream *stream, uint64_t target)
 {
-    uint64_t target = submitted(stream);
     for (int i = 0; i < ENGINE_PATIENCE; i++) {
-        if (has_completed(stream, target))
-            return ENGINE_OK;
+        if (syncedmem_engine_stream_completed(stream, target))
+            return;
         sched_yield();
     }
     pthread_mutex_lock(&stream->lock);
@@ -364,7 +479,16 @@ enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *str
         pthread_cond_wait(&stream->done, &stream->lock);
     stream->waiting--;
     pthread_mutex_unlock(&stream->lock);
-    return ENGINE_OK;
+}
+
+enum engine_result syncedmem_engine_stream_synchronize(struct engine_stream *stream)
+{
+    uint64_t target = submitted(stream);
+    if (stream->scheduled)
+        syncedmem_engine_schedule_stream(stream, target);
+    else
+        wait_until(stream, target);
+    return syncedmem_engine_stream_lost(stream) ? ENGINE_LOST : ENGINE_OK;
 }
 
 /* ---- Events of a stream ---- */
@@ -378,7 +502,7 @@ static enum engine_result run_nothing(struct engine_operation *operation)
 static enum engine_result record(struct engine_stream *stream, struct engine_event **out_event)
 {
     /* Nothing to come after: spares the worker being woken. */
-    if (has_completed(stream, submitted(stream))) {
+    if (syncedmem_engine_stream_completed(stream, submitted(stream))) {
         *out_event = syncedmem_engine_event_create(ENGINE_OK);
         return *out_event != NULL ? ENGINE_OK : ENGINE_HOST_MEMORY;
     }
@@ -393,117 +517,50 @@ static enum engine_result record(struct engine_stream *stream, struct engine_eve
 enum engine_result syncedmem_engine_record(struct engine_stream *stream,
                                            struct engine_event **out_event)
 {
+    if (out_event != NULL)
+        *out_event = NULL;
+    if (syncedmem_engine_stream_lost(stream))
+        return ENGINE_LOST;
     if (out_event == NULL)
         return ENGINE_OK;
     int kept = errno;
-    *out_event = NULL;
     enum engine_result result = record(stream, out_event);
     errno = kept;
     return result;
 }
 
-struct wait {
-    struct engine_operation operation;
-    struct engine_event *event; /* owned */
-};
+static void set_awaited(struct engine_stream *stream, struct engine_event *event)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->awaited = event;
+    pthread_mutex_unlock(&stream->lock);
+}
 
+/* With a seed it has ended when this runs. */
 static enum engine_result run_wait(struct engine_operation *operation)
 {
-    struct wait *wait = (struct wait *)operation;
-    syncedmem_engine_event_wait(wait->event);
-    syncedmem_engine_event_release(wait->event);
+    struct engine_stream *stream = operation->stream;
+    set_awaited(stream, operation->after);
+    syncedmem_engine_event_wait_on(operation->after, stream);
+    set_awaited(stream, NULL);
     return ENGINE_OK;
 }
 
 enum engine_result syncedmem_engine_stream_wait_event(struct engine_stream *stream,
                                                       struct engine_event *event)
 {
-    if (syncedmem_engine_event_query(event) != ENGINE_PENDING)
+    if (syncedmem_engine_stream_lost(stream))
+        return ENGINE_LOST;
+    if (syncedmem_engine_event_result(event) != ENGINE_PENDING)
         return ENGINE_OK;
     int kept = errno;
-    struct wait *wait = (struct wait *)syncedmem_engine_operation_create(sizeof *wait, false);
+    struct engine_operation *wait = syncedmem_engine_operation_create(sizeof *wait, false);
     errno = kept;
     if (wait == NULL)
         return ENGINE_HOST_MEMORY;
-    wait->operation.run = run_wait;
-    wait->event = event;
+    wait->run = run_wait;
+    wait->after = event;
     syncedmem_engine_event_retain(event);
-    syncedmem_engine_stream_put(stream, &wait->operation, NULL);
-    return ENGINE_OK;
-}
-
-/* ---- Kernels ---- */
-
-struct launch {
-    struct engine_operation operation;
-    engine_kernel_fn kernel;
-    void *arguments; /* the caller's, or a copy at the end of this block */
-    size_t count;
-    void *addresses[]; /* translated */
-};
-
-static enum engine_result run_launch(struct engine_operation *operation)
-{
-    struct launch *launch = (struct launch *)operation;
-    launch->kernel(launch->arguments, launch->addresses, launch->count);
-    return ENGINE_OK;
-}
-
-static bool launch_addresses_valid(struct engine_device *device, const void *const *addresses,
-                                   size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (addresses[i] != NULL && !syncedmem_engine_holds(device, addresses[i], 1))
-            return false;
-    return true;
-}
-
-/* Where the copied arguments start: at the end, aligned for anything. */
-static size_t launch_size(size_t count)
-{
-    size_t unit = _Alignof(max_align_t);
-    size_t size = sizeof(struct launch) + count * sizeof(void *);
-    return (size + unit - 1) / unit * unit;
-}
-
-static struct launch *launch_create(size_t count, const void *arguments, size_t arguments_size,
-                                    bool with_event)
-{
-    if (count > SIZE_MAX / 4 / sizeof(void *) || arguments_size > SIZE_MAX / 2)
-        return NULL;
-    size_t size = launch_size(count);
-    struct launch *launch =
-        (struct launch *)syncedmem_engine_operation_create(size + arguments_size, with_event);
-    if (launch == NULL)
-        return NULL;
-    launch->arguments = (void *)(uintptr_t)arguments;
-    if (arguments_size != 0)
-        launch->arguments = memcpy((unsigned char *)launch + size, arguments, arguments_size);
-    return launch;
-}
-
-enum engine_result syncedmem_engine_launch(struct engine_stream *stream, engine_kernel_fn kernel,
-                                           const void *arguments, size_t arguments_size,
-                                           const void *const *addresses, size_t count,
-                                           struct engine_event **out_event)
-{
-    struct engine_device *device = stream->device;
-    if (out_event != NULL)
-        *out_event = NULL;
-    if (!launch_addresses_valid(device, addresses, count))
-        return ENGINE_BAD_ADDRESS;
-    int kept = errno;
-    struct launch *launch = launch_create(count, arguments, arguments_size, out_event != NULL);
-    errno = kept;
-    if (launch == NULL)
-        return ENGINE_HOST_MEMORY;
-    launch->operation.run = run_launch;
-    launch->operation.least_ns = device->settings.launch_ns;
-    launch->kernel = kernel;
-    launch->count = count;
-    for (size_t i = 0; i < count; i++)
-        launch->addresses[i] =
-            addresses[i] != NULL ? syncedmem_engine_translate(device, addresses[i]) : NULL;
-    syncedmem_engine_stream_put(stream, &launch->operation, out_event);
+    syncedmem_engine_stream_put(stream, wait, NULL);
     return ENGINE_OK;
 }

@@ -22,12 +22,21 @@ struct transfer;
 
 typedef void (*region_fn)(const struct transfer *transfer, const struct engine_region *region);
 
+/* The blocks that a region lay in when it was submitted; 0 for host memory. */
+struct blocks {
+    uint64_t to;
+    uint64_t from;
+};
+
 /* The addresses are the callers'; each region's are translated when it is its turn. */
 struct transfer {
     struct engine_operation operation;
     region_fn run_region;
-    const struct engine_device *to_device;   /* NULL: host memory */
-    const struct engine_device *from_device; /* NULL: host memory */
+    struct engine_memory *own;         /* of the stream's device */
+    struct engine_memory *to_memory;   /* NULL: host memory */
+    struct engine_memory *from_memory; /* NULL: host memory */
+    struct blocks *blocks;             /* of each region; NULL: nobody checks them */
+    unsigned char *staged;             /* what was read ahead, or NULL */
     const void *to;
     const void *from; /* not used by a fill */
     bool fails;
@@ -43,10 +52,10 @@ static size_t smaller(size_t a, size_t b)
 }
 
 /* An address that the host can use. In integers: the base alone may lie outside of the memory. */
-static unsigned char *usable(const struct engine_device *device, const void *base, size_t offset)
+static unsigned char *usable(const struct engine_memory *memory, const void *base, size_t offset)
 {
     void *address = (void *)((uintptr_t)base + offset);
-    return device != NULL ? syncedmem_engine_translate(device, address) : address;
+    return memory != NULL ? syncedmem_engine_usable(memory, address) : address;
 }
 
 /* ---- Chunks that are zero ---- */
@@ -77,9 +86,8 @@ static bool bytes_are_hole(const struct engine_memory *memory, const unsigned ch
 static bool source_is_zero(const struct transfer *transfer, const unsigned char *from,
                            size_t length)
 {
-    return transfer->from_device != NULL
-               ? bytes_are_hole(&transfer->from_device->memory, from, length)
-               : bytes_are_zero(from, length);
+    return transfer->from_memory != NULL ? bytes_are_hole(transfer->from_memory, from, length)
+                                         : bytes_are_zero(from, length);
 }
 
 /*
@@ -114,17 +122,17 @@ static void clear_host(unsigned char *to, size_t length)
     }
 }
 
-static void clear(const struct engine_device *device, unsigned char *to, size_t length)
+static void clear(const struct engine_memory *memory, unsigned char *to, size_t length)
 {
-    if (device != NULL)
-        syncedmem_engine_clear(&device->memory, to, length);
+    if (memory != NULL)
+        syncedmem_engine_clear(memory, to, length);
     else
         clear_host(to, length);
 }
 
-static size_t offset_in(const struct engine_device *device, const unsigned char *bytes)
+static size_t offset_in(const struct engine_memory *memory, const unsigned char *bytes)
 {
-    return (size_t)(bytes - device->memory.usable);
+    return (size_t)(bytes - memory->usable);
 }
 
 /*
@@ -134,8 +142,8 @@ static size_t offset_in(const struct engine_device *device, const unsigned char 
 static size_t bytes_to_chunk(const struct transfer *transfer, const unsigned char *to,
                              const unsigned char *from)
 {
-    size_t offset = transfer->from_device != NULL ? offset_in(transfer->from_device, from)
-                                                  : offset_in(transfer->to_device, to);
+    size_t offset = transfer->from_memory != NULL ? offset_in(transfer->from_memory, from)
+                                                  : offset_in(transfer->to_memory, to);
     return CHUNK - offset % CHUNK;
 }
 
@@ -147,7 +155,7 @@ static void copy_sparse(const struct transfer *transfer, unsigned char *to,
         size_t first = bytes_to_chunk(transfer, to, from);
         size_t run = leading_run(transfer, from, first, length, &zero);
         if (zero)
-            clear(transfer->to_device, to, run);
+            clear(transfer->to_memory, to, run);
         else
             memcpy(to, from, run);
         to += run;
@@ -167,8 +175,8 @@ static bool ranges_overlap(const unsigned char *a, const unsigned char *b, size_
 
 static void copy_region(const struct transfer *transfer, const struct engine_region *region)
 {
-    unsigned char *to = usable(transfer->to_device, transfer->to, region->to);
-    const unsigned char *from = usable(transfer->from_device, transfer->from, region->from);
+    unsigned char *to = usable(transfer->to_memory, transfer->to, region->to);
+    const unsigned char *from = usable(transfer->from_memory, transfer->from, region->from);
     /* Within overlapping ranges the order matters, and chunks are not taken in memmove's. */
     if (transfer->sparse && !ranges_overlap(to, from, region->length))
         copy_sparse(transfer, to, from, region->length);
@@ -178,9 +186,9 @@ static void copy_region(const struct transfer *transfer, const struct engine_reg
 
 static void fill_region(const struct transfer *transfer, const struct engine_region *region)
 {
-    unsigned char *to = usable(transfer->to_device, transfer->to, region->to);
+    unsigned char *to = usable(transfer->to_memory, transfer->to, region->to);
     if (transfer->sparse && transfer->value == 0)
-        clear(transfer->to_device, to, region->length);
+        clear(transfer->to_memory, to, region->length);
     else
         memset(to, transfer->value, region->length);
 }
@@ -193,44 +201,138 @@ static void run_half(const struct transfer *transfer, const struct engine_region
     transfer->run_region(transfer, &half);
 }
 
-static enum engine_result run_transfer(struct engine_operation *operation)
+static void move(const struct transfer *transfer)
 {
-    struct transfer *transfer = (struct transfer *)operation;
     region_fn run_region = transfer->fails ? run_half : transfer->run_region;
     for (size_t i = 0; i < transfer->count; i++)
         if (transfer->regions[i].length != 0)
             run_region(transfer, &transfer->regions[i]);
-    return transfer->fails ? ENGINE_FAILED : ENGINE_OK;
 }
 
-/* ---- Submission ---- */
+/* ---- Memory that is still there ---- */
 
-static bool region_valid(struct engine_device *device, const void *base, size_t offset,
+/* The block that the region lies in now, of a region that has bytes. */
+static uint64_t block_of(struct engine_memory *memory, const void *base, size_t offset,
                          size_t length)
 {
     uintptr_t start = (uintptr_t)base;
-    if (device == NULL || length == 0)
-        return true;
-    return offset <= UINTPTR_MAX - start &&
-           syncedmem_engine_holds(device, (const void *)(start + offset), length);
+    if (memory == NULL || offset > UINTPTR_MAX - start)
+        return 0;
+    return syncedmem_engine_block_of(memory, (const void *)(start + offset), length);
 }
 
-static bool copy_valid(const struct engine_copy *copy)
+static struct blocks blocks_now(const struct transfer *transfer, size_t index)
 {
-    for (size_t i = 0; i < copy->count; i++) {
-        const struct engine_region *region = &copy->regions[i];
-        if (!region_valid(copy->to_device, copy->to, region->to, region->length) ||
-            !region_valid(copy->from_device, copy->from, region->from, region->length))
-            return false;
+    const struct engine_region *region = &transfer->regions[index];
+    return (struct blocks){
+        .to = block_of(transfer->to_memory, transfer->to, region->to, region->length),
+        .from = block_of(transfer->from_memory, transfer->from, region->from, region->length)};
+}
+
+static void count_fault(struct engine_memory *memory)
+{
+    atomic_fetch_add_explicit(&memory->device->faults, 1, memory_order_relaxed);
+}
+
+/* Looks whether all bytes lie in the blocks that they lay in, and counts it where they do not. */
+static bool all_live(const struct transfer *transfer)
+{
+    if (transfer->blocks == NULL)
+        return true;
+    for (size_t i = 0; i < transfer->count; i++) {
+        if (transfer->regions[i].length == 0)
+            continue;
+        const struct blocks now = blocks_now(transfer, i);
+        bool to_gone = now.to != transfer->blocks[i].to;
+        if (!to_gone && now.from == transfer->blocks[i].from)
+            continue;
+        count_fault(to_gone ? transfer->to_memory : transfer->from_memory);
+        return false;
     }
     return true;
 }
 
-static bool fill_valid(struct engine_device *device, const struct engine_fill *fill)
+/* ---- Running ---- */
+
+/* The memories that take part, each once. */
+static size_t memories_of(const struct transfer *transfer, struct engine_memory *memories[3])
 {
-    for (size_t i = 0; i < fill->count; i++)
-        if (!region_valid(device, fill->to, fill->regions[i].to, fill->regions[i].length))
-            return false;
+    size_t count = 0;
+    memories[count++] = transfer->own;
+    if (transfer->to_memory != NULL && transfer->to_memory != transfer->own)
+        memories[count++] = transfer->to_memory;
+    if (transfer->from_memory != NULL && transfer->from_memory != transfer->own &&
+        transfer->from_memory != transfer->to_memory)
+        memories[count++] = transfer->from_memory;
+    return count;
+}
+
+static void leave(struct engine_memory *const memories[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        syncedmem_engine_leave_memory(memories[i]);
+}
+
+/* False when one of them is lost; its loss has then come to its end. */
+static bool enter(struct engine_memory *const memories[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (syncedmem_engine_enter(memories[i]))
+            continue;
+        leave(memories, i);
+        syncedmem_engine_await_loss(memories[i]->device);
+        return false;
+    }
+    return true;
+}
+
+static enum engine_result run_transfer(struct engine_operation *operation)
+{
+    struct transfer *transfer = (struct transfer *)operation;
+    struct engine_memory *memories[3];
+    size_t count = memories_of(transfer, memories);
+    if (!enter(memories, count))
+        return ENGINE_LOST;
+    enum engine_result result = transfer->fails ? ENGINE_FAILED : ENGINE_OK;
+    if (all_live(transfer))
+        move(transfer);
+    else
+        result = ENGINE_BAD_ADDRESS;
+    leave(memories, count);
+    return result;
+}
+
+static void release(struct engine_memory *memory)
+{
+    if (memory != NULL)
+        syncedmem_engine_memory_release(memory);
+}
+
+static void discard_transfer(struct engine_operation *operation)
+{
+    struct transfer *transfer = (struct transfer *)operation;
+    release(transfer->own);
+    release(transfer->to_memory);
+    release(transfer->from_memory);
+    free(transfer->staged);
+}
+
+/* ---- Submission ---- */
+
+/* Whether each region lies in live blocks, which are kept for the check before it runs. */
+static bool find_blocks(struct transfer *transfer)
+{
+    for (size_t i = 0; i < transfer->count; i++) {
+        struct blocks now = {0};
+        if (transfer->regions[i].length != 0) {
+            now = blocks_now(transfer, i);
+            if ((transfer->to_memory != NULL && now.to == 0) ||
+                (transfer->from_memory != NULL && now.from == 0))
+                return false;
+        }
+        if (transfer->blocks != NULL)
+            transfer->blocks[i] = now;
+    }
     return true;
 }
 
@@ -257,22 +359,98 @@ static uint64_t copy_ns(const struct engine_settings *settings, uint64_t bytes)
     return latency <= UINT64_MAX - moving ? latency + moving : UINT64_MAX;
 }
 
-static struct transfer *transfer_create(const struct engine_region *regions, size_t count,
-                                        bool with_event)
+/* The blocks come behind the regions, aligned. */
+static struct transfer *allocate(const struct engine_region *regions, size_t count,
+                                 bool with_blocks, bool with_event)
 {
     struct transfer *transfer;
-    if (count > (SIZE_MAX - sizeof *transfer) / sizeof *regions)
+    size_t unit = _Alignof(struct blocks);
+    size_t each = sizeof *regions + sizeof(struct blocks);
+    if (count > (SIZE_MAX - sizeof *transfer - unit) / each)
         return NULL;
-    size_t size = sizeof *transfer + count * sizeof *regions;
-    transfer = (struct transfer *)syncedmem_engine_operation_create(size, with_event);
+    size_t size = (sizeof *transfer + count * sizeof *regions + unit - 1) / unit * unit;
+    size_t blocks = with_blocks ? count * sizeof(struct blocks) : 0;
+    transfer = (struct transfer *)syncedmem_engine_operation_create(size + blocks, with_event);
     if (transfer == NULL)
         return NULL;
-    transfer->operation.run = run_transfer;
+    transfer->blocks = NULL;
+    if (with_blocks)
+        transfer->blocks = (struct blocks *)(void *)((unsigned char *)transfer + size);
     transfer->count = count;
     if (count != 0)
         memcpy(transfer->regions, regions, count * sizeof *regions);
     return transfer;
 }
+
+static struct transfer *transfer_create(struct engine_stream *stream,
+                                        const struct engine_region *regions, size_t count,
+                                        bool with_event)
+{
+    struct transfer *transfer = allocate(regions, count, stream->scheduled, with_event);
+    if (transfer == NULL)
+        return NULL;
+    transfer->operation.run = run_transfer;
+    transfer->operation.discard = discard_transfer;
+    transfer->own = syncedmem_engine_memory_of(stream->device);
+    transfer->to_memory = NULL;
+    transfer->from_memory = NULL;
+    transfer->staged = NULL;
+    return transfer;
+}
+
+/* ---- Copies that return before they have landed ---- */
+
+/* Whether it comes from host memory that a driver would read ahead. */
+static bool is_pageable(struct engine_stream *stream, const struct transfer *transfer)
+{
+    if (transfer->to_memory == NULL || transfer->from_memory != NULL ||
+        transfer->run_region != copy_region)
+        return false;
+    for (size_t i = 0; i < transfer->count; i++) {
+        const struct engine_region *region = &transfer->regions[i];
+        const void *from = (const void *)((uintptr_t)transfer->from + region->from);
+        if (region->length != 0 &&
+            !syncedmem_engine_is_pinned(stream->device, from, region->length))
+            return true;
+    }
+    return false;
+}
+
+static void read_ahead(struct transfer *transfer, unsigned char *staged)
+{
+    size_t offset = 0;
+    for (size_t i = 0; i < transfer->count; i++) {
+        struct engine_region *region = &transfer->regions[i];
+        if (region->length != 0)
+            memcpy(staged + offset, usable(NULL, transfer->from, region->from), region->length);
+        region->from = offset;
+        offset += region->length;
+    }
+    transfer->from = transfer->staged = staged;
+}
+
+/*
+ * By the dice. One that fails is waited for: who would learn of it else? What is on the stream
+ * before may still write to the source, and so comes first.
+ */
+static bool stage(struct engine_stream *stream, struct transfer *transfer)
+{
+    if (!stream->scheduled || transfer->fails || !is_pageable(stream, transfer) ||
+        !syncedmem_engine_schedule_chance())
+        return false;
+    uint64_t bytes = total_bytes(transfer->regions, transfer->count);
+    unsigned char *staged = bytes < SPARSE_FROM ? malloc((size_t)bytes) : NULL;
+    if (staged == NULL)
+        return false;
+    if (syncedmem_engine_stream_synchronize(stream) != ENGINE_OK) {
+        free(staged);
+        return false;
+    }
+    read_ahead(transfer, staged);
+    return true;
+}
+
+/* ---- Copies and fills ---- */
 
 /* How a transfer is asked for: to be waited for, or with an event for whoever asks. */
 struct manner {
@@ -280,37 +458,68 @@ struct manner {
     struct engine_event **out_event;
 };
 
-/* Counts it for both kinds of failure, then puts it on the stream unless it is refused. */
+/* Counts it for each kind of failure. */
+static enum engine_result admit(struct engine_stream *stream, struct transfer *transfer)
+{
+    struct engine_device *device = stream->device;
+    if (!find_blocks(transfer))
+        return ENGINE_BAD_ADDRESS;
+    if (syncedmem_engine_loses_device(device))
+        return ENGINE_LOST;
+    bool refused = syncedmem_engine_failure_due(device, ENGINE_FAIL_COPY);
+    transfer->fails = syncedmem_engine_failure_due(device, ENGINE_FAIL_COPY_LATE);
+    return refused ? ENGINE_REFUSED : ENGINE_OK;
+}
+
+/* A loss in between has taken the blocks away. */
+static bool is_lost(const struct engine_memory *memory)
+{
+    return memory != NULL && syncedmem_engine_device_lost(memory->device);
+}
+
 static enum engine_result submit(struct engine_stream *stream, struct transfer *transfer,
                                  struct manner manner)
 {
-    bool refused = syncedmem_engine_failure_due(stream->device, ENGINE_FAIL_COPY);
-    transfer->fails = syncedmem_engine_failure_due(stream->device, ENGINE_FAIL_COPY_LATE);
-    if (refused) {
+    enum engine_result result = admit(stream, transfer);
+    if (result != ENGINE_OK) {
+        if (is_lost(transfer->to_memory) || is_lost(transfer->from_memory))
+            result = ENGINE_LOST;
         syncedmem_engine_operation_discard(&transfer->operation);
-        return ENGINE_REFUSED;
+        return result;
     }
-    if (manner.wait)
+    if (manner.wait && !stage(stream, transfer))
         return syncedmem_engine_stream_do(stream, &transfer->operation);
     syncedmem_engine_stream_put(stream, &transfer->operation, manner.out_event);
     return ENGINE_OK;
 }
 
+static struct engine_memory *side(struct engine_device *device)
+{
+    return device != NULL ? syncedmem_engine_memory_of(device) : NULL;
+}
+
+static bool copy_is_lost(struct engine_stream *stream, const struct engine_copy *wish)
+{
+    return syncedmem_engine_stream_lost(stream) ||
+           (wish->to_device != NULL && syncedmem_engine_device_lost(wish->to_device)) ||
+           (wish->from_device != NULL && syncedmem_engine_device_lost(wish->from_device));
+}
+
 static enum engine_result copy(struct engine_stream *stream, const struct engine_copy *wish,
                                struct manner manner)
 {
-    if (!copy_valid(wish))
-        return ENGINE_BAD_ADDRESS;
+    if (copy_is_lost(stream, wish))
+        return ENGINE_LOST;
     struct transfer *transfer =
-        transfer_create(wish->regions, wish->count, manner.out_event != NULL);
+        transfer_create(stream, wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     uint64_t bytes = total_bytes(wish->regions, wish->count);
     bool on_host = wish->to_device == NULL && wish->from_device == NULL;
     transfer->operation.least_ns = copy_ns(&stream->device->settings, bytes);
     transfer->run_region = copy_region;
-    transfer->to_device = wish->to_device;
-    transfer->from_device = wish->from_device;
+    transfer->to_memory = side(wish->to_device);
+    transfer->from_memory = side(wish->from_device);
     transfer->to = wish->to;
     transfer->from = wish->from;
     transfer->sparse = bytes >= SPARSE_FROM && !on_host;
@@ -321,15 +530,15 @@ static enum engine_result fill(struct engine_stream *stream, const struct engine
                                struct manner manner)
 {
     struct engine_device *device = stream->device;
-    if (!fill_valid(device, wish))
-        return ENGINE_BAD_ADDRESS;
+    if (syncedmem_engine_stream_lost(stream))
+        return ENGINE_LOST;
     struct transfer *transfer =
-        transfer_create(wish->regions, wish->count, manner.out_event != NULL);
+        transfer_create(stream, wish->regions, wish->count, manner.out_event != NULL);
     if (transfer == NULL)
         return ENGINE_HOST_MEMORY;
     transfer->operation.least_ns = device->settings.latency_ns;
     transfer->run_region = fill_region;
-    transfer->to_device = device;
+    transfer->to_memory = side(device);
     transfer->to = wish->to;
     transfer->sparse = total_bytes(wish->regions, wish->count) >= SPARSE_FROM;
     transfer->value = wish->value;

@@ -9,6 +9,10 @@
  *     ... do it ...
  *     if (trace_is_on())
  *         syncedmem_trace(&(struct trace_event){.kind = TRACE_TRANSFER, .start = start, ...});
+ *
+ * A forked child has a file of its own if the name has the process id in it, from its first event
+ * on, and no trace if not. The file is ended by a destructor of the library: after every handler
+ * of atexit() and every destructor of what uses the library. An event after that is dropped.
  */
 #ifndef SYNCEDMEM_TRACE_TRACE_H
 #define SYNCEDMEM_TRACE_TRACE_H
@@ -32,8 +36,8 @@ enum trace_kind {
 
 struct trace_event {
     enum trace_kind kind;
-    uint64_t start;    /* what trace_start() returned */
-    uint64_t buffer;   /* number of the buffer, from 1; 0: of none */
+    uint64_t start;  /* what trace_start() returned; 0: now */
+    uint64_t buffer; /* number of the buffer, from 1; 0: of none */
     uint64_t bytes;
     size_t regions;    /* how many parts the bytes are in */
     const char *place; /* where it happened; of a transfer: where the bytes went */
@@ -43,12 +47,19 @@ struct trace_event {
     uint64_t id;       /* of what was started, from syncedmem_trace_id(), else 0 */
 };
 
-/* Set once, when the environment is read at the first call of the process. */
-extern atomic_bool syncedmem_trace_on;
+/* Whether there is a trace. The environment is read by the first public call that does work. */
+enum trace_state { TRACE_OFF, TRACE_ON, TRACE_UNREAD };
+
+extern atomic_int syncedmem_trace_state;
+
+static inline int trace_state(void)
+{
+    return atomic_load_explicit(&syncedmem_trace_state, memory_order_relaxed);
+}
 
 static inline bool trace_is_on(void)
 {
-    return __builtin_expect(atomic_load_explicit(&syncedmem_trace_on, memory_order_relaxed), 0);
+    return __builtin_expect(trace_state() == TRACE_ON, 0);
 }
 
 uint64_t syncedmem_trace_clock(void);
@@ -62,15 +73,17 @@ static inline uint64_t trace_start(void)
 /* A number for work that is only started; never 0, never used twice. */
 uint64_t syncedmem_trace_id(void);
 
-/* Only when the trace is on. Cannot fail: without memory or space the event is dropped, and the
- * number of dropped ones is in the file's last event. Locks may be held. */
+/* Only when the trace is on. Locks may be held. Cannot fail: where the file cannot be written the
+ * trace ends, and the log says so. Keeps errno. */
 void syncedmem_trace(const struct trace_event *event);
 
 /* What was started has been seen to have ended, in success or not. */
 void syncedmem_trace_end(enum trace_kind kind, uint64_t id, bool failed);
 
-/* The calling function, for the events of this thread until it leaves. Public calls nest. */
-void syncedmem_trace_enter(const char *call);
-void syncedmem_trace_leave(void);
+/* The calling function, for the events of this thread until it leaves. Returns the function that
+ * was there before, which leave() wants: a function of the user's that the library calls may call
+ * the library, and what that does is the inner call's. */
+const char *syncedmem_trace_enter(const char *call);
+void syncedmem_trace_leave(const char *outer);
 
 #endif

@@ -52,7 +52,8 @@ static void run_all(const char *filter, struct tally *tally)
 {
     static const struct suite *const suites[] = {&bench_hot,      &bench_class,     &bench_handles,
                                                  &bench_memory,   &bench_transfers, &bench_ranges,
-                                                 &bench_segments, &bench_starpu,    &bench_sweep};
+                                                 &bench_segments, &bench_pipeline,  &bench_trace,
+                                                 &bench_starpu,   &bench_sweep};
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
         bench_run_suite(suites[i], filter, tally);
 }

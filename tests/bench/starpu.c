@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lease of a buffer that is valid on the host, against acquire and release of StarPU. */
+/*
+ * A lease of a buffer that is valid on the host, or on a device, against acquire and release of
+ * StarPU. It has no simulated devices, so that its side is the one in host memory always.
+ */
 #include "suites.h"
 #include "syncedmem.h"
+
+enum { AT_DEVICE = 8 }; /* beside the mode */
 
 static enum outcome compare(const struct benchmark *benchmark);
 
@@ -66,13 +71,21 @@ struct theirs {
 struct ours {
     syncedmem_buffer *buffer;
     syncedmem_mode_t mode;
+    syncedmem_place *place;
+    syncedmem_stream *stream; /* NULL on the host */
 };
 
 static void lease_ours(void *context)
 {
     const struct ours *ours = context;
-    for (int i = 0; i < LEASES; i++)
-        bench_lease(ours->buffer, syncedmem_host(), ours->mode, 0, SIZE);
+    for (int i = 0; i < LEASES; i++) {
+        syncedmem_token_t token;
+        void *pointer;
+        BENCH_REQUIRE(syncedmem_begin(ours->buffer, ours->place, ours->mode, 0, SIZE, ours->stream,
+                                      &pointer, NULL, &token) == SYNCEDMEM_OK);
+        bench_use(pointer);
+        bench_end(ours->buffer, token);
+    }
 }
 
 static void acquire_theirs(void *context)
@@ -85,13 +98,14 @@ static void acquire_theirs(void *context)
     }
 }
 
-static syncedmem_buffer *make_ours(void)
+static struct ours make_ours(syncedmem_mode_t mode, bool at_device)
 {
-    syncedmem_buffer *buffer;
-    void *pointer;
-    BENCH_REQUIRE(syncedmem_create(SIZE, &buffer) == SYNCEDMEM_OK);
-    BENCH_REQUIRE(syncedmem_mutable_cpu_data(buffer, &pointer) == SYNCEDMEM_OK);
-    return buffer;
+    struct ours ours = {.mode = mode, .place = at_device ? bench_device() : syncedmem_host()};
+    if (at_device)
+        BENCH_REQUIRE(syncedmem_stream_create(ours.place, &ours.stream) == SYNCEDMEM_OK);
+    BENCH_REQUIRE(syncedmem_create(SIZE, &ours.buffer) == SYNCEDMEM_OK);
+    bench_lease(ours.buffer, ours.place, SYNCEDMEM_WRITE, 0, SIZE);
+    return ours;
 }
 
 static starpu_data_handle_t make_theirs(char *bytes)
@@ -108,10 +122,10 @@ static enum starpu_data_access_mode their_mode(syncedmem_mode_t mode)
     return mode == SYNCEDMEM_READ ? STARPU_R : mode == SYNCEDMEM_WRITE ? STARPU_W : STARPU_RW;
 }
 
-static void measure(syncedmem_mode_t mode, double ns[2])
+static void measure(syncedmem_mode_t mode, bool at_device, double ns[2])
 {
     static char bytes[SIZE];
-    struct ours ours = {make_ours(), mode};
+    struct ours ours = make_ours(mode, at_device);
     struct theirs theirs = {make_theirs(bytes), their_mode(mode)};
     const struct side sides[] = {
         {.run = lease_ours, .context = &ours},
@@ -120,13 +134,14 @@ static void measure(syncedmem_mode_t mode, double ns[2])
     bench_measure(sides, 2, ns);
     starpu_data_unregister(theirs.handle);
     syncedmem_release(ours.buffer);
+    syncedmem_stream_release(ours.stream);
 }
 
 static enum outcome compare(const struct benchmark *benchmark)
 {
     double ns[2];
     start_starpu();
-    measure((syncedmem_mode_t)benchmark->variant, ns);
+    measure(benchmark->variant & ~AT_DEVICE, (benchmark->variant & AT_DEVICE) != 0, ns);
     end_starpu();
     return table_row(&(struct row){
         .name = benchmark->name,
@@ -150,6 +165,10 @@ static const struct benchmark benchmarks[] = {
     {"lease, WRITE : StarPU acquire, release", compare, .goal = 0.1, .variant = SYNCEDMEM_WRITE},
     {"lease, READ_WRITE : StarPU acquire, release", compare, .goal = 0.1,
      .variant = SYNCEDMEM_READ_WRITE},
+    {"lease at a device, READ : StarPU acquire, release", compare,
+     .variant = AT_DEVICE | SYNCEDMEM_READ},
+    {"lease at a device, READ_WRITE : StarPU acquire, release", compare,
+     .variant = AT_DEVICE | SYNCEDMEM_READ_WRITE},
 };
 
 const struct suite bench_starpu = {

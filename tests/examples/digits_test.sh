@@ -43,6 +43,14 @@ one_line() { [ "$(wc -l <"$folder/$1")" -eq 1 ]; }
 # lines FILE PATTERN COUNT
 lines() { [ "$(grep -Ec -e "$2" "$folder/$1")" -eq "$3" ]; }
 
+# plain NAME: NAME.out without the line that says how batches are prepared, in NAME.plain.
+plain() { sed '/^  batches /d' "$folder/$1.out" >"$folder/$1.plain"; }
+
+# prints_as NAME1 NAME2: losses, accuracies, parameters and transfers are the same.
+prints_as() {
+    plain "$1" && plain "$2" && same "$1.plain" "$2.plain"
+}
+
 # The number behind "accuracy on the last 297 digits:".
 accurate() {
     awk '/accuracy on the last 297 digits:/ { found = $7 } END { exit !(found >= 0.92) }' \
@@ -90,6 +98,34 @@ grep fingerprint "$folder/first.out" >"$folder/first.bits"
 grep fingerprint "$folder/host.out" >"$folder/host.bits"
 check "the host has the same result, bit for bit" same first.bits host.bits
 
+# ---- Prefetching: the same, earlier ----
+
+check "a device is prefetched to" has first.out '^  batches  prepared by another thread, 2 ahead$'
+check "without a prefetch it runs" run blocking 0 --device sim:0 --prefetch 0
+check "and says so" has blocking.out '^  batches  prepared one by one$'
+check "blocking is the same, losses and transfers too" prints_as blocking first
+check "a few epochs run, blocking" run few 0 --device sim:0 --epochs 3 --prefetch 0
+for ahead in 1 3 8; do
+    check "$ahead batches ahead run" run ahead 0 --device sim:0 --epochs 3 --prefetch "$ahead"
+    check "$ahead ahead are the same, losses and transfers too" prints_as few ahead
+done
+check "the host does not prefetch unless told to" has host.out '^  batches  prepared one by one$'
+check "when told to it does" run host-ahead 0 --device host --prefetch 2
+check "and is the same" prints_as host host-ahead
+for seed in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    SYNCEDMEM_SIM=seed=$seed
+    export SYNCEDMEM_SIM
+    check "the device does things late, seed $seed" run late 0 --device sim:0 --epochs 3
+    check "seed $seed is the same" prints_as few late
+done
+SYNCEDMEM_SIM=latency=3ms
+check "transfers are slow" run slow 0 --device sim:0 --epochs 3
+check "slow is the same" prints_as few slow
+SYNCEDMEM_SIM=launch=200us
+check "kernels are slow" run slow 0 --device sim:0 --epochs 3
+check "slow is the same" prints_as few slow
+unset SYNCEDMEM_SIM
+
 # ---- Choosing a device ----
 
 SYNCEDMEM_DEVICE=sim:0
@@ -105,10 +141,16 @@ unset SYNCEDMEM_DEVICE
 check "an unknown device fails" run unknown 1 --device nowhere:0
 check "and says so in a line" has unknown.err '^digits: NOT_FOUND: .*nowhere:0'
 check "of which there is one" one_line unknown.err
-SYNCEDMEM_SIM=fail_copy=30
-export SYNCEDMEM_SIM
-check "a failed copy fails" run copy 1 --device sim:0
-check "and says so" has copy.err '^digits: DEVICE_ERROR: .'
+for failure in fail_copy=1 fail_copy=2 fail_copy=3 fail_copy=4 fail_copy=5 fail_copy=30 \
+    fail_copy_late=1 fail_copy_late=2 fail_copy_late=3 fail_copy_late=4 fail_copy_late=30; do
+    SYNCEDMEM_SIM=$failure
+    export SYNCEDMEM_SIM
+    for ahead in 0 1 2; do
+        check "$failure, $ahead ahead, fails" run copy 1 --device sim:0 --prefetch $ahead
+        check "and says so" has copy.err '^digits: DEVICE_ERROR: .'
+        check "in one line" one_line copy.err
+    done
+done
 SYNCEDMEM_SIM=memory=64k
 check "a small device fails" run small 1 --device sim:0
 check "and says so" has small.err '^digits: OUT_OF_DEVICE_MEMORY: .'
@@ -124,7 +166,7 @@ check "and its line is named" has malformed.err 'short\.csv:1:'
 check "--help helps" run help 0 --help
 check "and says how" has help.out '^Usage: digits'
 for wrong in --unknown digits --seed --epochs=0 --epochs=-1 --epochs=1x --seed=x --seed=-1 \
-    --seed=18446744073709551616 --device= --data=; do
+    --seed=18446744073709551616 --prefetch --prefetch=9 --prefetch=x --device= --data=; do
     check "$wrong is refused" run wrong 2 "$wrong"
     check "and why is said" has wrong.err '^digits: '
 done

@@ -197,6 +197,7 @@ void world_end(void)
         }
     }
     sights_collect();
+    device_wait_all(); /* blocks that unfinished work uses are given back after it */
     EXPECT(process_stat(SYNCEDMEM_STAT_HOST_BYTES) == world.host_bytes, "host bytes leaked");
     EXPECT(process_stat(SYNCEDMEM_STAT_DEVICE_BYTES) == world.device_bytes, "device bytes leaked");
     EXPECT(process_stat(SYNCEDMEM_STAT_LEASES) == world.open_leases, "leases left open");

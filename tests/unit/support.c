@@ -191,11 +191,25 @@ bool device_knows(unsigned device, const void *address)
     return status == SYNCEDMEM_OK;
 }
 
+/* After the default stream's work, for blocks that it uses are given back later. */
 uint64_t device_memory_free(unsigned device)
 {
+    syncedmem_stream *stream;
+    cr_assert_eq(syncedmem_stream_default(sim(device), &stream), SYNCEDMEM_OK);
+    syncedmem_stream_wait(stream);
+    syncedmem_stream_release(stream);
     uint64_t figure = 0;
     syncedmem_device_number(sim(device), SYNCEDMEM_PLACE_MEMORY_FREE, &figure);
     return figure;
+}
+
+bool device_memory_gets_free(unsigned device, uint64_t bytes)
+{
+    const uint64_t begin = now_ms();
+    while (device_memory_free(device) != bytes && now_ms() - begin < 20000) {
+        sleep_ms(1);
+    }
+    return device_memory_free(device) == bytes;
 }
 
 /* ---- Figures ---- */

@@ -81,9 +81,12 @@ bool device_knows(unsigned device, const void *address);
 
 uint64_t device_memory_free(unsigned device);
 
+/* So much is free there, or will be when unfinished work has ended. */
+bool device_memory_gets_free(unsigned device, uint64_t bytes);
+
 /* ---- Figures ---- */
 
-enum { STATS = 15 };
+enum { STATS = 16 };
 
 struct figures {
     syncedmem_head_t head;

@@ -206,7 +206,7 @@ Test(errors, unknown_policies_and_kinds, .init = make_things, .fini = end_things
             refused(syncedmem_sim_fail(sim(0), values[i], 1));
         }
     }
-    refused(syncedmem_sim_fail(sim(0), 5, 1));
+    refused(syncedmem_sim_fail(sim(0), 6, 1));
 }
 
 Test(errors, the_host_is_no_device, .init = make_things, .fini = end_things)
@@ -276,6 +276,7 @@ Test(errors, statistics_have_names)
         "pin_fallbacks",
         "leases",
         "merges",
+        "stream_waits",
     };
     for (syncedmem_key_t key = 1; key < STATS; key++) {
         cr_assert_str_eq(syncedmem_stat_name(key), names[key]);

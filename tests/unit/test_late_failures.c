@@ -61,17 +61,20 @@ Test(late_failures, of_the_place_that_is_asked_for)
     late_end(&late);
 }
 
-/* A transfer from a place waits for what is still arriving there. */
+/* A transfer from a place comes after what is still arriving there, and fails with it. */
 Test(late_failures, of_the_place_that_gives)
 {
     struct late late;
     void *pointer = &late;
     syncedmem_token_t token;
     late_make(&late, sim(0), syncedmem_host());
-    assert_status(
-        syncedmem_begin(late.buffer, sim(1), SYNCEDMEM_READ, 0, SIZE, NULL, &pointer, NULL, &token),
-        SYNCEDMEM_DEVICE_ERROR);
-    cr_assert_null(pointer);
+    assert_ok(syncedmem_begin(late.buffer, sim(1), SYNCEDMEM_READ, 0, SIZE, NULL, &pointer, NULL,
+                              &token));
+    assert_status(syncedmem_wait(late.buffer), SYNCEDMEM_DEVICE_ERROR);
+    assert_ok(syncedmem_end(late.buffer, token));
+    size_t there;
+    assert_ok(syncedmem_valid_bytes(late.buffer, sim(1), 100, 200, &there));
+    cr_assert_eq(there, 0);
     cr_assert_eq(syncedmem_head(late.buffer), SYNCEDMEM_HEAD_AT_GPU);
     late_end(&late);
 }

@@ -6,16 +6,12 @@
  * which runs before main() would, and looks at its status and at what it printed.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 
-#include "support.h"
-
-static const char variable[] = "SYNCEDMEM_TEST_PROGRAM";
+#include "processes.h"
 
 /* ---- The small programs. Each ends by exit() or by returning its status. ---- */
 
-enum { SIZE = 50000, LINES = 4000 };
+enum { SIZE = 50000 };
 
 static syncedmem_buffer *global_buffer;
 static syncedmem_stream *global_stream;
@@ -220,10 +216,7 @@ static int program_malformed_environment(void)
     return 0;
 }
 
-static const struct {
-    const char *name;
-    int (*run)(void);
-} programs[] = {
+static const struct program programs[] = {
     {"nothing", program_nothing},
     {"global", program_global},
     {"status_is_kept", program_status_is_kept},
@@ -242,136 +235,71 @@ static const struct {
 
 __attribute__((constructor)) static void run_program(void)
 {
-    const char *name = getenv(variable);
-    for (size_t i = 0; name != NULL && i < sizeof programs / sizeof programs[0]; i++) {
-        if (strcmp(name, programs[i].name) == 0) {
-            setenv("SYNCEDMEM_SIM", "memory=4m", 1);
-            unsetenv("SYNCEDMEM_DEVICE");
-            unsetenv("SYNCEDMEM_LOG");
-            exit(programs[i].run());
-        }
-    }
+    run_named_program(programs, sizeof programs / sizeof programs[0]);
 }
 
-/* ---- Starting one ---- */
-
-struct outcome {
-    int status; /* 128 and the number for a signal */
-    char said[LINES];
-};
-
-/* By its path: under valgrind the link itself would lead to valgrind. */
-static void become_program(const char *name, int output)
-{
-    char path[4096];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length < 0 ? 0 : length] = '\0';
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    setenv(variable, name, 1);
-    execl(path, path, (char *)NULL);
-    _exit(97);
-}
-
-static void read_all(int from, struct outcome *outcome)
-{
-    size_t length = 0;
-    ssize_t got;
-    while (length < LINES - 1 &&
-           (got = read(from, outcome->said + length, LINES - 1 - length)) > 0) {
-        length += (size_t)got;
-    }
-    outcome->said[length] = '\0';
-}
-
-static void run(const char *name, int status)
-{
-    struct outcome outcome = {0};
-    int ends[2], state = 0;
-    cr_assert_eq(pipe(ends), 0);
-    fflush(NULL);
-    const pid_t child = fork();
-    cr_assert_geq(child, 0);
-    if (child == 0) {
-        close(ends[0]);
-        become_program(name, ends[1]);
-    }
-    close(ends[1]);
-    read_all(ends[0], &outcome);
-    close(ends[0]);
-    cr_assert_eq(waitpid(child, &state, 0), child);
-    outcome.status = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
-    cr_assert_eq(outcome.status, status, "%s: status %d: %s", name, outcome.status, outcome.said);
-    cr_assert_str_eq(outcome.said, "", "%s said: %s", name, outcome.said);
-}
-
-static void run_often(const char *name, int status)
-{
-    for (int i = 0; i < 5; i++) {
-        run(name, status);
-    }
-}
+/* ---- The tests ---- */
 
 TestSuite(process, .timeout = 60);
 
 Test(process, nothing)
 {
-    run("nothing", 0);
+    assert_program("nothing", 0);
 }
 
 Test(process, a_global_handle)
 {
-    run_often("global", 0);
+    assert_program_often("global", 0);
 }
 
 Test(process, status_is_kept)
 {
-    run("status_is_kept", 7);
+    assert_program("status_is_kept", 7);
 }
 
 Test(process, released_at_exit)
 {
-    run_often("atexit_before", 0);
-    run_often("atexit_after", 0);
+    assert_program_often("atexit_before", 0);
+    assert_program_often("atexit_after", 0);
 }
 
 Test(process, used_at_exit)
 {
-    run_often("atexit_uses", 0);
+    assert_program_often("atexit_uses", 0);
 }
 
 Test(process, pinned)
 {
-    run("pinned", 0);
+    assert_program("pinned", 0);
 }
 
 Test(process, unfinished_work)
 {
-    run_often("unfinished", 0);
-    run_often("unfinished_atexit", 0);
+    assert_program_often("unfinished", 0);
+    assert_program_often("unfinished_atexit", 0);
 }
 
 Test(process, exit_in_a_thread)
 {
-    run_often("exit_in_a_thread", 5);
+    assert_program_often("exit_in_a_thread", 5);
 }
 
 Test(process, a_thread_works_on)
 {
-    run_often("busy_thread", 3);
+    assert_program_often("busy_thread", 3);
 }
 
 Test(process, threads_with_errors)
 {
-    run("threads_with_errors", 0);
+    assert_program("threads_with_errors", 0);
 }
 
 Test(process, errno_of_the_first_call)
 {
-    run("errno_of_the_first_call", 0);
+    assert_program("errno_of_the_first_call", 0);
 }
 
 Test(process, malformed_environment)
 {
-    run("malformed_environment", 0);
+    assert_program("malformed_environment", 0);
 }

@@ -112,6 +112,10 @@ static bool try_action(const struct action *action, enum state state, enum faili
 {
     static struct world world;
     char what[96];
+    /* It does not wait for its transfers, and so does not see them fail. */
+    if (failing == LATE_COPY && strstr(action->name, "begin") && strstr(action->name, "device")) {
+        return false;
+    }
     const struct held before = held_now();
     snprintf(what, sizeof what, "%s in state %d, %s %u", action->name, (int)state,
              failings[failing].name, n);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,12 +6,15 @@
 
 #include "backends/sim/sim.h"
 #include "backends/sim/specification.h"
+#include "base/epoch.h"
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/log.h"
 
 struct backend_device {
     size_t index;
     _Atomic(struct engine_device *) engine; /* made at the first use of the device */
+    _Atomic(uint64_t) losses_told;          /* so many are in the epoch */
     char description[64];
 };
 
@@ -27,7 +29,7 @@ static struct engine_event *to_engine_event(struct backend_event *event)
     return (struct engine_event *)event;
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INITIALIZER;
 
 /* Under the lock until `opened` is set; constant from then on. */
 static struct sim_specification specification;
@@ -35,6 +37,35 @@ static bool configured;
 static bool opened;
 
 static struct backend_device devices[SIM_DEVICES_MAX];
+
+static struct engine_device *engine_if_made(const struct backend_device *device)
+{
+    return atomic_load_explicit(&device->engine, memory_order_acquire);
+}
+
+/* ---- Losses: counted by the engine, told to the rest by whoever comes across one first ---- */
+
+static uint64_t sim_losses(const struct backend_device *device)
+{
+    const struct engine_device *engine = engine_if_made(device);
+    return engine ? syncedmem_engine_losses(engine) : 0;
+}
+
+static void tell_losses(struct backend_device *device)
+{
+    const uint64_t losses = sim_losses(device);
+    if (atomic_exchange(&device->losses_told, losses) != losses)
+        syncedmem_epoch_advance();
+}
+
+static syncedmem_status_t report_loss(const struct backend_device *device, const char *what)
+{
+    for (size_t i = 0; i < specification.devices; i++)
+        tell_losses(&devices[i]);
+    if (device)
+        return syncedmem_error(SYNCEDMEM_DEVICE_LOST, "sim:%zu is lost: %s", device->index, what);
+    return syncedmem_error(SYNCEDMEM_DEVICE_LOST, "sim: the device is lost: %s", what);
+}
 
 /* ---- Results ---- */
 
@@ -53,6 +84,8 @@ static syncedmem_status_t report(enum engine_result result, const struct backend
     case ENGINE_DEVICE_MEMORY:
         return syncedmem_error(SYNCEDMEM_OUT_OF_DEVICE_MEMORY, "sim:%zu: %s: no memory",
                                device ? device->index : 0, what);
+    case ENGINE_LOST:
+        return report_loss(device, what);
     default:
         return syncedmem_error(SYNCEDMEM_DEVICE_ERROR, "sim: %s: simulated failure (%s)", what,
                                result == ENGINE_REFUSED ? "refused" : "failed while it ran");
@@ -67,15 +100,16 @@ syncedmem_status_t syncedmem_sim_backend_configure(const char *text)
     char message[SIM_MESSAGE_SIZE];
     if (!syncedmem_sim_parse_specification(text, &wanted, message))
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%s", message);
-    syncedmem_status_t status = SYNCEDMEM_OK;
-    pthread_mutex_lock(&lock);
+    syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     if (opened) {
         status = syncedmem_error(SYNCEDMEM_WRONG_STATE, "the simulator is in use already");
     } else {
         specification = wanted;
         configured = true;
     }
-    pthread_mutex_unlock(&lock);
+    syncedmem_unlock(&lock);
     return status;
 }
 
@@ -101,13 +135,15 @@ static void name_device(struct backend_device *device, size_t index)
 
 static syncedmem_status_t sim_open(void)
 {
-    pthread_mutex_lock(&lock);
+    const syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     if (!configured)
         read_environment();
     for (size_t i = 0; i < specification.devices; i++)
         name_device(&devices[i], i);
     opened = true;
-    pthread_mutex_unlock(&lock);
+    syncedmem_unlock(&lock);
     return SYNCEDMEM_OK;
 }
 
@@ -123,19 +159,17 @@ static struct backend_device *sim_device_at(size_t index)
 
 static bool sim_wanted(void)
 {
-    pthread_mutex_lock(&lock);
-    const bool wanted = configured || opened || secure_getenv("SYNCEDMEM_SIM") != NULL;
-    pthread_mutex_unlock(&lock);
+    if (secure_getenv("SYNCEDMEM_SIM"))
+        return true;
+    if (syncedmem_lock(&lock) != SYNCEDMEM_OK)
+        return false;
+    const bool wanted = configured || opened;
+    syncedmem_unlock(&lock);
     return wanted;
 }
 
 /* ---- Devices: an engine is made at the first use, so that device 0 is not touched for device
  * 1 ---- */
-
-static struct engine_device *engine_if_made(const struct backend_device *device)
-{
-    return atomic_load_explicit(&device->engine, memory_order_acquire);
-}
 
 static syncedmem_status_t make_engine(struct backend_device *device)
 {
@@ -153,11 +187,12 @@ static syncedmem_status_t engine_of(struct backend_device *device,
     *out_engine = engine_if_made(device);
     if (*out_engine)
         return SYNCEDMEM_OK;
-    syncedmem_status_t status = SYNCEDMEM_OK;
-    pthread_mutex_lock(&lock);
+    syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
     if (!engine_if_made(device))
         status = make_engine(device);
-    pthread_mutex_unlock(&lock);
+    syncedmem_unlock(&lock);
     *out_engine = engine_if_made(device);
     return status;
 }
@@ -333,11 +368,39 @@ static syncedmem_status_t sim_copy(struct backend_stream *stream, const struct t
     return report(result, NULL, "a copy");
 }
 
+/* A driver's blocking copy may return when it has read its source: an event tells the rest. */
+static syncedmem_status_t wait_for_landing(struct backend_stream *stream)
+{
+    struct engine_event *event;
+    enum engine_result result = syncedmem_engine_record(to_engine_stream(stream), &event);
+    if (result == ENGINE_HOST_MEMORY) {
+        result = syncedmem_engine_stream_synchronize(to_engine_stream(stream));
+    } else if (result == ENGINE_OK) {
+        result = syncedmem_engine_event_wait(event);
+        syncedmem_engine_event_release(event);
+    }
+    return report(result, NULL, "a copy");
+}
+
 static syncedmem_status_t sim_copy_wait(struct backend_stream *stream,
                                         const struct transfer *transfer)
 {
     const struct engine_copy copy = to_engine_copy(transfer);
-    return report(syncedmem_engine_copy_wait(to_engine_stream(stream), &copy), NULL, "a copy");
+    const enum engine_result result = syncedmem_engine_copy_wait(to_engine_stream(stream), &copy);
+    return result == ENGINE_OK ? wait_for_landing(stream) : report(result, NULL, "a copy");
+}
+
+static syncedmem_status_t sim_fill(struct backend_stream *stream, void *memory,
+                                   const struct region *regions, size_t count, uint8_t value,
+                                   struct backend_event **out_event)
+{
+    const struct engine_fill fill = {
+        .to = memory, .regions = to_engine_regions(regions), .count = count, .value = value};
+    struct engine_event *event = NULL;
+    const enum engine_result result =
+        syncedmem_engine_fill(to_engine_stream(stream), &fill, &event);
+    *out_event = (struct backend_event *)event;
+    return report(result, NULL, "a fill");
 }
 
 static syncedmem_status_t sim_fill_wait(struct backend_stream *stream, void *memory,
@@ -369,7 +432,8 @@ static bool sim_event_done(struct backend_event *event, syncedmem_status_t *out_
     const enum engine_result result = syncedmem_engine_event_query(to_engine_event(event));
     if (result == ENGINE_PENDING)
         return false;
-    *out_status = report(result, NULL, "a copy");
+    if (out_status)
+        *out_status = report(result, NULL, "a copy");
     return true;
 }
 
@@ -387,6 +451,8 @@ const struct backend syncedmem_backend_sim = {
     .wanted = sim_wanted,
     .device_text = sim_device_text,
     .device_number = sim_device_number,
+    .losses = sim_losses,
+    .leave = syncedmem_engine_leave,
     .alloc = sim_alloc,
     .free = sim_free,
     .classify = sim_classify,
@@ -398,6 +464,7 @@ const struct backend syncedmem_backend_sim = {
     .stream_wait = sim_stream_wait,
     .stream_wait_event = sim_stream_wait_event,
     .copy = sim_copy,
+    .fill = sim_fill,
     .copy_wait = sim_copy_wait,
     .fill_wait = sim_fill_wait,
     .record = sim_record,
@@ -424,29 +491,18 @@ struct user_block {
     struct user_block *next;
     const struct backend_device *device;
     void *address;
+    uint64_t losses; /* of the device when it was made */
 };
 
 static struct user_block *user_blocks; /* under the lock */
 
-static void add_user_block(struct user_block *block)
+/* The newest one, where blocks before a loss had that address too. The lock is held. */
+static struct user_block **find_user_block(const struct backend_device *device, const void *address)
 {
-    pthread_mutex_lock(&lock);
-    block->next = user_blocks;
-    user_blocks = block;
-    pthread_mutex_unlock(&lock);
-}
-
-static struct user_block *take_user_block(const struct backend_device *device, const void *address)
-{
-    pthread_mutex_lock(&lock);
     struct user_block **link = &user_blocks;
     while (*link && ((*link)->device != device || (*link)->address != address))
         link = &(*link)->next;
-    struct user_block *block = *link;
-    if (block)
-        *link = block->next;
-    pthread_mutex_unlock(&lock);
-    return block;
+    return link;
 }
 
 syncedmem_status_t syncedmem_sim_backend_alloc(struct backend_device *device, size_t size,
@@ -455,40 +511,72 @@ syncedmem_status_t syncedmem_sim_backend_alloc(struct backend_device *device, si
     struct user_block *block = malloc(sizeof *block);
     if (!block)
         return syncedmem_error_no_host_memory("the record of a block", sizeof *block);
-    *block = (struct user_block){.device = device};
-    const syncedmem_status_t status = sim_alloc(device, size, &block->address);
+    *block = (struct user_block){.device = device, .losses = sim_losses(device)};
+    syncedmem_status_t status = sim_alloc(device, size, &block->address);
+    if (status == SYNCEDMEM_OK)
+        status = syncedmem_lock(&lock);
     if (status != SYNCEDMEM_OK) {
         free(block);
         return status;
     }
     *out_pointer = block->address;
-    add_user_block(block);
+    block->next = user_blocks;
+    user_blocks = block;
+    syncedmem_unlock(&lock);
     return SYNCEDMEM_OK;
 }
 
-/* A kernel on the default stream may still use the block. */
+/* A kernel on the default stream may still use the block. A lost one does not. */
 static syncedmem_status_t wait_for_default_stream(struct backend_device *device)
 {
     struct backend_stream *stream;
-    const syncedmem_status_t status = sim_stream_default(device, &stream);
-    return status == SYNCEDMEM_OK ? sim_stream_wait(stream) : status;
+    syncedmem_status_t status = sim_stream_default(device, &stream);
+    if (status == SYNCEDMEM_OK)
+        status = sim_stream_wait(stream);
+    return status == SYNCEDMEM_DEVICE_LOST ? SYNCEDMEM_OK : status;
+}
+
+static syncedmem_status_t refuse_block(const struct backend_device *device, const void *pointer)
+{
+    return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT,
+                           "%p is no block of syncedmem_sim_alloc() on sim:%zu", pointer,
+                           device->index);
+}
+
+/* Takes the record away. A block of before a loss is not the device's any more. */
+static syncedmem_status_t forget_user_block(struct backend_device *device, const void *pointer)
+{
+    const syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    struct user_block **link = find_user_block(device, pointer);
+    struct user_block *block = *link;
+    if (block)
+        *link = block->next;
+    syncedmem_unlock(&lock);
+    if (!block)
+        return refuse_block(device, pointer);
+    free(block);
+    return SYNCEDMEM_OK;
 }
 
 syncedmem_status_t syncedmem_sim_backend_free(struct backend_device *device, void *pointer)
 {
-    struct user_block *block = take_user_block(device, pointer);
-    if (!block)
-        return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT,
-                               "%p is no block of syncedmem_sim_alloc() on sim:%zu", pointer,
-                               device->index);
-    const syncedmem_status_t status = wait_for_default_stream(device);
-    if (status != SYNCEDMEM_OK) {
-        add_user_block(block);
+    syncedmem_status_t status = syncedmem_lock(&lock);
+    if (status != SYNCEDMEM_OK)
         return status;
-    }
-    sim_free(device, pointer);
-    free(block);
-    return SYNCEDMEM_OK;
+    const struct user_block *block = *find_user_block(device, pointer);
+    const uint64_t losses = block ? block->losses : 0;
+    syncedmem_unlock(&lock);
+    if (!block)
+        return refuse_block(device, pointer);
+    if (losses == sim_losses(device))
+        status = wait_for_default_stream(device);
+    if (status == SYNCEDMEM_OK)
+        status = forget_user_block(device, pointer);
+    if (status == SYNCEDMEM_OK && losses == sim_losses(device))
+        sim_free(device, pointer);
+    return status;
 }
 
 syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int32_t what,
@@ -499,8 +587,9 @@ syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int
         [SYNCEDMEM_SIM_FAIL_COPY] = ENGINE_FAIL_COPY,
         [SYNCEDMEM_SIM_FAIL_COPY_LATE] = ENGINE_FAIL_COPY_LATE,
         [SYNCEDMEM_SIM_FAIL_PIN] = ENGINE_FAIL_PIN,
+        [SYNCEDMEM_SIM_FAIL_DEVICE] = ENGINE_FAIL_DEVICE,
     };
-    if (what < SYNCEDMEM_SIM_FAIL_ALLOC || what > SYNCEDMEM_SIM_FAIL_PIN)
+    if (what < SYNCEDMEM_SIM_FAIL_ALLOC || what > SYNCEDMEM_SIM_FAIL_DEVICE)
         return syncedmem_error(SYNCEDMEM_INVALID_ARGUMENT, "%d names nothing that can fail",
                                (int)what);
     struct engine_device *engine;
@@ -508,4 +597,32 @@ syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int
     if (status == SYNCEDMEM_OK)
         syncedmem_engine_fail(engine, kinds[what], nth);
     return status;
+}
+
+/* ---- Loss ---- */
+
+syncedmem_status_t syncedmem_sim_backend_lose(struct backend_device *device)
+{
+    struct engine_device *engine;
+    const syncedmem_status_t status = engine_of(device, &engine);
+    if (status != SYNCEDMEM_OK)
+        return status;
+    syncedmem_engine_lose(engine);
+    tell_losses(device);
+    return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_sim_backend_restore(struct backend_device *device)
+{
+    struct engine_device *engine = engine_if_made(device);
+    const enum engine_result result = engine ? syncedmem_engine_restore(engine) : ENGINE_REFUSED;
+    if (result == ENGINE_REFUSED)
+        return syncedmem_error(SYNCEDMEM_WRONG_STATE, "sim:%zu is not lost", device->index);
+    return report(result, device, "its memory");
+}
+
+uint64_t syncedmem_sim_backend_faults(const struct backend_device *device)
+{
+    const struct engine_device *engine = engine_if_made(device);
+    return engine ? syncedmem_engine_faults(engine) : 0;
 }

@@ -19,5 +19,8 @@ syncedmem_status_t syncedmem_sim_backend_alloc(struct backend_device *device, si
 syncedmem_status_t syncedmem_sim_backend_free(struct backend_device *device, void *pointer);
 syncedmem_status_t syncedmem_sim_backend_fail(struct backend_device *device, int32_t what,
                                               uint64_t nth);
+syncedmem_status_t syncedmem_sim_backend_lose(struct backend_device *device);
+syncedmem_status_t syncedmem_sim_backend_restore(struct backend_device *device);
+uint64_t syncedmem_sim_backend_faults(const struct backend_device *device);
 
 #endif

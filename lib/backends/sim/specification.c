@@ -43,6 +43,8 @@ static const struct setting settings[] = {
     {"fail_copy", plain_units, 0, UINT64_MAX, SETTING(fail[ENGINE_FAIL_COPY])},
     {"fail_copy_late", plain_units, 0, UINT64_MAX, SETTING(fail[ENGINE_FAIL_COPY_LATE])},
     {"fail_pin", plain_units, 0, UINT64_MAX, SETTING(fail[ENGINE_FAIL_PIN])},
+    {"fail_device", plain_units, 0, UINT64_MAX, SETTING(fail[ENGINE_FAIL_DEVICE])},
+    {"seed", plain_units, 0, UINT64_MAX, SETTING(seed)},
 };
 
 struct sim_specification syncedmem_sim_default_specification(void)
