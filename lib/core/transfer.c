@@ -113,13 +113,14 @@ static void count_transfer(struct root *root, const struct work *list)
 {
     struct counters *counters = &root->body->counters;
     const uint64_t bytes = bytes_of(list->regions, list->count);
-    const bool to_host = list->writes == HOST_SLOT;
     syncedmem_count(counters, SYNCEDMEM_STAT_TRANSFERS, 1);
-    syncedmem_count(counters,
-                    to_host ? SYNCEDMEM_STAT_TRANSFERS_TO_HOST : SYNCEDMEM_STAT_TRANSFERS_TO_DEVICE,
-                    1);
-    syncedmem_count(counters,
-                    to_host ? SYNCEDMEM_STAT_BYTES_TO_HOST : SYNCEDMEM_STAT_BYTES_TO_DEVICE, bytes);
+    if (list->writes == HOST_SLOT) {
+        syncedmem_count(counters, SYNCEDMEM_STAT_TRANSFERS_TO_HOST, 1);
+        syncedmem_count(counters, SYNCEDMEM_STAT_BYTES_TO_HOST, bytes);
+    } else if (list->reads == HOST_SLOT) {
+        syncedmem_count(counters, SYNCEDMEM_STAT_TRANSFERS_TO_DEVICE, 1);
+        syncedmem_count(counters, SYNCEDMEM_STAT_BYTES_TO_DEVICE, bytes);
+    }
 }
 
 /* What a list says, for a backend; and the stream that does it. */

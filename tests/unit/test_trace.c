@@ -139,7 +139,10 @@ static int program_released(void)
     pthread_join(gate.opener, NULL);
     CHILD_OK(syncedmem_stream_wait(stream));
     syncedmem_stream_release(stream);
-    lease(make(SIZE), sim(0), SYNCEDMEM_READ, 0, SIZE, NULL); /* looks after what is retired */
+    syncedmem_buffer *next = make(SIZE);
+    lease(next, sim(0), SYNCEDMEM_READ, 0, SIZE, NULL); /* looks after what is retired */
+    CHILD_OK(syncedmem_wait(next));
+    syncedmem_release(next);
     return print_figures();
 }
 
