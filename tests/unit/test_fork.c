@@ -496,7 +496,8 @@ static void grandchild(void)
 {
     child_reads();
     child_uses_streams();
-    child_releases();
+    syncedmem_release(at_host);
+    syncedmem_release(at_device);
 }
 
 /* Uses its own locks before it forks: they are the child's then. */
@@ -505,7 +506,6 @@ static void child_forks(void)
     child_reads();
     const struct outcome outcome = outcome_of_fork(grandchild);
     fputs(outcome.said, stderr);
-    fprintf(stderr, "%d", outcome.status);
     CHILD_CHECK(outcome.status == 0);
     child_reads();
 }

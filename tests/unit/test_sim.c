@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulator as a user of sim.h sees it: memory, kernels, failures on demand. */
+/* The simulator as a user of sim.h sees it: memory, kernels, failures on demand, losses, seeds. */
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "backends/sim/sim.h"
+#include "base/epoch.h"
+#include "places/place.h"
 #include "support.h"
 
 TestSuite(sim, .init = sim_setup, .timeout = 60);
@@ -280,4 +284,268 @@ Test(sim, a_failure_is_taken_back_and_stays_on_its_device)
     assert_ok(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_ALLOC, 0));
     assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &block));
     assert_ok(syncedmem_sim_free(sim(0), block));
+}
+
+/* ---- Loss ---- */
+
+static void expect_lost(syncedmem_place *place, syncedmem_stream *stream)
+{
+    void *block = &block;
+    syncedmem_stream *other;
+    assert_status(syncedmem_sim_alloc(place, SIZE, &block), SYNCEDMEM_DEVICE_LOST);
+    cr_assert_null(block);
+    cr_assert(is_one_line(syncedmem_last_error()));
+    assert_status(syncedmem_stream_create(place, &other), SYNCEDMEM_DEVICE_LOST);
+    assert_status(syncedmem_sim_launch(stream, kernel_note, NULL, 0, NULL, 0),
+                  SYNCEDMEM_DEVICE_LOST);
+    assert_status(syncedmem_stream_wait(stream), SYNCEDMEM_DEVICE_LOST);
+}
+
+Test(sim, a_lost_device_comes_back_empty)
+{
+    syncedmem_stream *stream;
+    void *block, *other;
+    const uint64_t whole = device_memory_free(0);
+    assert_status(syncedmem_sim_restore(sim(0)), SYNCEDMEM_WRONG_STATE);
+    cr_assert(is_one_line(syncedmem_last_error()));
+    assert_ok(syncedmem_stream_create(sim(0), &stream));
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    assert_ok(syncedmem_sim_alloc(sim(1), SIZE, &other));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(syncedmem_sim_lose(sim(0)));
+        expect_lost(sim(0), stream);
+    }
+    device_pattern_write(1, other, SIZE, 1);
+    cr_assert(device_pattern_is(1, other, SIZE, 1));
+    assert_ok(syncedmem_sim_restore(sim(0)));
+    cr_assert(!device_knows(0, block));
+    cr_assert_eq(device_memory_free(0), whole);
+    assert_status(syncedmem_sim_launch(stream, kernel_note, NULL, 0, NULL, 0),
+                  SYNCEDMEM_DEVICE_LOST);
+    assert_status(syncedmem_stream_wait(stream), SYNCEDMEM_DEVICE_LOST);
+    syncedmem_stream_release(stream);
+    assert_ok(syncedmem_sim_free(sim(0), block));
+    assert_status(syncedmem_sim_free(sim(0), block), SYNCEDMEM_INVALID_ARGUMENT);
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    device_pattern_write(0, block, SIZE, 2);
+    cr_assert(device_pattern_is(0, block, SIZE, 2));
+    assert_ok(syncedmem_sim_free(sim(0), block));
+    assert_ok(syncedmem_sim_free(sim(1), other));
+    assert_status(syncedmem_sim_restore(sim(1)), SYNCEDMEM_WRONG_STATE);
+}
+
+/* Each loss is there for every buffer to see, once, and only then. */
+Test(sim, a_loss_changes_the_epoch)
+{
+    void *block;
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    const uint64_t before = epoch_now();
+    assert_ok(syncedmem_sim_lose(sim(0)));
+    const uint64_t lost = epoch_now();
+    cr_assert_neq(lost, before);
+    assert_ok(syncedmem_sim_lose(sim(0)));
+    cr_assert_eq(epoch_now(), lost);
+    assert_ok(syncedmem_sim_free(sim(0), block));
+    assert_ok(syncedmem_sim_restore(sim(0)));
+    cr_assert_eq(epoch_now(), lost);
+    assert_ok(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_DEVICE, 2));
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    cr_assert_eq(epoch_now(), lost);
+    assert_status(syncedmem_sim_alloc(sim(0), SIZE, &block), SYNCEDMEM_DEVICE_LOST);
+    cr_assert_neq(epoch_now(), lost);
+    cr_assert_eq(syncedmem_backend_sim.losses(sim(0)->device), 2);
+}
+
+/* Work that is queued behind a gate never runs; the gate's kernel finishes. */
+Test(sim, queued_work_is_lost)
+{
+    syncedmem_stream *stream;
+    struct gate gate;
+    assert_ok(syncedmem_stream_create(sim(0), &stream));
+    note = (struct note){.number = 7};
+    gate_put(&gate, stream);
+    assert_ok(syncedmem_sim_launch(stream, kernel_note, NULL, 0, NULL, 0));
+    assert_ok(syncedmem_sim_lose(sim(0)));
+    assert_ok(syncedmem_sim_restore(sim(0)));
+    gate_open(&gate);
+    assert_status(syncedmem_stream_wait(stream), SYNCEDMEM_DEVICE_LOST);
+    cr_assert_eq(note.number, 7, "the kernel ran");
+    syncedmem_stream_release(stream);
+}
+
+Test(sim, loss_and_faults_want_a_simulated_device)
+{
+    uint64_t count = 1;
+    assert_status(syncedmem_sim_lose(NULL), SYNCEDMEM_INVALID_ARGUMENT);
+    assert_status(syncedmem_sim_restore(NULL), SYNCEDMEM_INVALID_ARGUMENT);
+    assert_status(syncedmem_sim_faults(NULL, &count), SYNCEDMEM_INVALID_ARGUMENT);
+    assert_status(syncedmem_sim_faults(sim(0), NULL), SYNCEDMEM_INVALID_ARGUMENT);
+    assert_ok(syncedmem_sim_faults(sim(0), &count));
+    cr_assert_eq(count, 0);
+    assert_status(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_DEVICE + 1, 1),
+                  SYNCEDMEM_INVALID_ARGUMENT);
+}
+
+CHILD_TEST(sim_setting, fail_device)
+{
+    void *block;
+    CHILD_OK(syncedmem_sim_configure("devices=2,memory=1m,fail_device=2"));
+    for (unsigned device = 0; device < 2; device++) {
+        CHILD_OK(syncedmem_sim_alloc(sim(device), 100, &block));
+        CHILD_OK(syncedmem_sim_free(sim(device), block));
+        CHILD_STATUS(syncedmem_sim_alloc(sim(device), 100, &block), SYNCEDMEM_DEVICE_LOST);
+        CHILD_OK(syncedmem_sim_restore(sim(device)));
+        CHILD_OK(syncedmem_sim_alloc(sim(device), 100, &block));
+        CHILD_OK(syncedmem_sim_free(sim(device), block));
+    }
+}
+
+/* ---- The adversarial mode: a process for each seed ---- */
+
+enum { SEEDS = 30 };
+
+static unsigned seed;
+static int *tally; /* shared with the children */
+
+static void use_seed(void)
+{
+    char specification[64];
+    snprintf(specification, sizeof specification, "devices=2,memory=16m,seed=%u", seed);
+    CHILD_OK(syncedmem_sim_configure(specification));
+    CHILD_OK(syncedmem_device_set_current(sim(0)));
+}
+
+/* How many of the children have counted. */
+static int for_each_seed(void (*body)(void))
+{
+    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq((void *)tally, MAP_FAILED);
+    for (seed = 1; seed <= SEEDS; seed++) {
+        cr_assert_eq(run_in_child(body), 0, "seed %u", seed);
+    }
+    return *tally;
+}
+
+static struct region whole = {.length = SIZE};
+
+/* A blocking copy up, looked at from a stream that nothing orders after it. */
+static void copy_up(void)
+{
+    static unsigned char host[SIZE], seen[SIZE];
+    struct backend_stream *first;
+    syncedmem_stream *second;
+    void *block;
+    use_seed();
+    CHILD_OK(syncedmem_backend_sim.stream_create(sim(0)->device, &first));
+    CHILD_OK(syncedmem_stream_create(sim(0), &second));
+    CHILD_OK(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    const struct transfer transfer = {
+        .to = block, .from = host, .to_device = sim(0)->device, .regions = &whole, .count = 1};
+    for (unsigned i = 1; i <= 20; i++) {
+        pattern_write(host, SIZE, i);
+        CHILD_OK(syncedmem_backend_sim.copy_wait(first, &transfer));
+        memset(host, 0, SIZE);
+        CHILD_CHECK(stream_read(second, block, seen, SIZE));
+        CHILD_OK(syncedmem_stream_wait(second));
+        CHILD_CHECK(pattern_is(seen, SIZE, i));
+    }
+    CHILD_OK(syncedmem_sim_free(sim(0), block));
+}
+
+Test(sim_seed, blocking_copies_have_landed, .timeout = 120)
+{
+    for_each_seed(copy_up);
+}
+
+/* A fill that is not waited for, and one behind it on another stream. */
+static void fill_and_follow(void)
+{
+    static unsigned char seen[SIZE];
+    struct backend_stream *first, *second;
+    struct backend_event *event, *end;
+    syncedmem_status_t status;
+    void *block;
+    use_seed();
+    CHILD_OK(syncedmem_backend_sim.stream_create(sim(0)->device, &first));
+    CHILD_OK(syncedmem_backend_sim.stream_create(sim(1)->device, &second));
+    CHILD_OK(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    const struct transfer down = {
+        .to = seen, .from = block, .from_device = sim(0)->device, .regions = &whole, .count = 1};
+    CHILD_OK(syncedmem_backend_sim.fill(first, block, &whole, 1, 5, &event));
+    *tally += !syncedmem_backend_sim.event_done(event, &status);
+    CHILD_OK(syncedmem_backend_sim.stream_wait_event(second, event));
+    CHILD_OK(syncedmem_backend_sim.copy(second, &down, &end));
+    while (!syncedmem_backend_sim.event_done(end, &status)) {
+        continue;
+    }
+    CHILD_OK(status);
+    CHILD_OK(syncedmem_backend_sim.event_wait(event));
+    for (size_t i = 0; i < SIZE; i++) {
+        CHILD_CHECK(seen[i] == 5);
+    }
+    syncedmem_backend_sim.event_release(event);
+    syncedmem_backend_sim.event_release(end);
+}
+
+Test(sim_seed, asynchronous_fills, .timeout = 120)
+{
+    cr_assert_gt(for_each_seed(fill_and_follow), 0);
+}
+
+/* What every program does: uploads, a kernel, downloads, on two devices. */
+static void go_round(void)
+{
+    syncedmem_buffer *buffer;
+    const void *reading;
+    void *writing;
+    uint64_t faults;
+    use_seed();
+    CHILD_OK(syncedmem_create(SIZE, &buffer));
+    for (unsigned i = 1; i <= 10; i++) {
+        CHILD_OK(syncedmem_mutable_cpu_data(buffer, &writing));
+        pattern_write(writing, SIZE, i);
+        CHILD_OK(syncedmem_gpu_data(buffer, &reading));
+        CHILD_CHECK(device_pattern_is(0, reading, SIZE, i));
+        CHILD_OK(syncedmem_mutable_gpu_data(buffer, &writing));
+        device_pattern_write(0, writing, SIZE, i + 100);
+        CHILD_OK(syncedmem_cpu_data(buffer, &reading));
+        CHILD_CHECK(pattern_is(reading, SIZE, i + 100));
+    }
+    syncedmem_release(buffer);
+    for (unsigned device = 0; device < 2; device++) {
+        CHILD_OK(syncedmem_sim_faults(sim(device), &faults));
+        CHILD_CHECK(faults == 0);
+    }
+}
+
+Test(sim_seed, plain_calls, .timeout = 120)
+{
+    for_each_seed(go_round);
+}
+
+/* The program frees memory that its kernel has not read yet. */
+static void free_too_early(void)
+{
+    static unsigned char seen[SIZE];
+    syncedmem_stream *stream;
+    void *block;
+    uint64_t faults;
+    use_seed();
+    CHILD_OK(syncedmem_stream_create(sim(0), &stream));
+    CHILD_OK(syncedmem_sim_alloc(sim(0), SIZE, &block));
+    CHILD_CHECK(stream_read(stream, block, seen, SIZE));
+    CHILD_OK(syncedmem_sim_free(sim(0), block));
+    CHILD_OK(syncedmem_stream_wait(stream));
+    CHILD_OK(syncedmem_sim_faults(sim(0), &faults));
+    CHILD_CHECK(faults <= 1);
+    CHILD_CHECK((faults == 0) == (seen[0] != 0));
+    *tally += (int)faults;
+    CHILD_OK(syncedmem_sim_faults(sim(1), &faults));
+    CHILD_CHECK(faults == 0);
+    syncedmem_stream_release(stream);
+}
+
+Test(sim_seed, faults_are_counted, .timeout = 120)
+{
+    cr_assert_gt(for_each_seed(free_too_early), SEEDS / 3);
 }
