@@ -56,13 +56,16 @@ static syncedmem_status_t make_work(struct lease *lease, const struct request *r
     return SYNCEDMEM_OK;
 }
 
-static void describe_lease(struct lease *lease, const struct request *request, unsigned slot)
+static void describe_lease(struct lease *lease, const struct request *request, unsigned slot,
+                           uint64_t started)
 {
     lease->slot = slot;
     lease->writes = request->access.mode != ACCESS_READ;
     lease->from = request->access.from;
     lease->to = request->access.from + request->length; /* of size 0: empty, and in no one's way */
     lease->stream = request->access.choice.ref;
+    if (lease->work)
+        lease->work->begun = started + 1;
 }
 
 /* Everything but the lease itself; the range may be empty. */
@@ -93,7 +96,7 @@ static syncedmem_status_t begin(struct root *root, const struct request *request
         syncedmem_lease_free(root, lease);
         return status;
     }
-    describe_lease(lease, request, slot);
+    describe_lease(lease, request, slot, root->body->works.started);
     syncedmem_lease_open(root, lease);
     syncedmem_root_changed(root); /* plain calls have to look at the lease */
     *out_lease = lease;

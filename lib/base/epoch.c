@@ -8,7 +8,6 @@
 _Atomic(uint64_t) syncedmem_epoch;
 _Atomic(uint32_t) syncedmem_era;
 
-static _Atomic(uint32_t) forks;
 static atomic_bool ending;
 
 void syncedmem_epoch_advance(void)
@@ -27,7 +26,6 @@ static void begin_era(void)
 /* In the child, where nothing but this thread is left: only atomic numbers are touched. */
 static void after_fork(void)
 {
-    atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
     begin_era();
 }
 
@@ -36,11 +34,6 @@ static void after_fork(void)
 static __attribute__((constructor)) void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, after_fork);
-}
-
-uint32_t syncedmem_forks(void)
-{
-    return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
 /* ---- Exit ---- */

@@ -46,7 +46,4 @@ void syncedmem_watch_exit(void (*leave)(void));
  * process ends. */
 syncedmem_status_t syncedmem_require_era(uint32_t era);
 
-/* How many forks lie between this process and the one that loaded the library. */
-uint32_t syncedmem_forks(void);
-
 #endif

@@ -105,3 +105,14 @@ bool syncedmem_failure_take_back(struct root *root, struct work *work, struct lo
     }
     return true;
 }
+
+bool syncedmem_failure_withdraw(struct root *root, struct work *work)
+{
+    for (size_t i = 0; i < work->count; i++) {
+        const struct region *region = &work->regions[i];
+        const struct spoiling spoiling = {root, region->to, region->to + region->length, LOST};
+        if (!spoil(&spoiling, work))
+            return false;
+    }
+    return true;
+}

@@ -26,4 +26,8 @@ struct lost_bytes {
  */
 bool syncedmem_failure_take_back(struct root *root, struct work *work, struct lost_bytes *lost);
 
+/* The same for work that no one will ever be told of: nothing is made void in silence, so bytes that
+ * are nowhere else are LOST. */
+bool syncedmem_failure_withdraw(struct root *root, struct work *work);
+
 #endif

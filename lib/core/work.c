@@ -84,10 +84,12 @@ static void unlink_work(struct root *root, struct work *work)
  * to come after that one has to come after this. */
 static bool stands_for(const struct work *later, const struct work *earlier)
 {
-    if (earlier->count > 0 || earlier->from < later->from || later->to < earlier->to)
+    if (earlier->count > 0 || earlier->serial >= later->begun || earlier->from < later->from ||
+        later->to < earlier->to)
         return false;
-    if (later->writes != NO_SLOT)
-        return earlier->writes == later->writes || earlier->reads == later->writes;
+    if (later->writes != NO_SLOT) /* and touches nothing else */
+        return (earlier->writes == NO_SLOT || earlier->writes == later->writes) &&
+               (earlier->reads == NO_SLOT || earlier->reads == later->writes);
     return earlier->reads == later->reads && earlier->writes == NO_SLOT &&
            earlier->stream == later->stream;
 }
@@ -106,9 +108,11 @@ static void drop_stood_for(struct root *root, const struct work *later)
 void syncedmem_work_add(struct root *root, struct work *work)
 {
     struct works *works = &root->body->works;
+    work->serial = ++works->started;
+    if (work->begun == 0)
+        work->begun = work->serial;
     if (work->count == 0)
         drop_stood_for(root, work);
-    work->serial = ++works->started;
     work->next = NULL;
     work->previous = works->last;
     if (works->last)
@@ -140,7 +144,7 @@ static bool conflicts(const struct work *work, struct use use)
 /* Whether `later` came after `earlier`. */
 static bool comes_after(const struct work *later, const struct work *earlier)
 {
-    if (earlier->to <= later->from || later->to <= earlier->from)
+    if (earlier->serial >= later->begun || earlier->to <= later->from || later->to <= earlier->from)
         return false;
     if (earlier->writes != NO_SLOT && touches(later, earlier->writes))
         return true;
@@ -454,11 +458,12 @@ bool syncedmem_work_abandon(struct root *root, const syncedmem_place *place)
 {
     struct work *next;
     for (struct work *work = root->body->works.first; work; work = next) {
-        struct lost_bytes lost;
         next = work->next;
         if (work->place != place)
             continue;
-        if (!syncedmem_failure_take_back(root, work, &lost))
+        /* What a device that is out of reach has got stays its own: it cannot be read anyway. */
+        const bool matters = place_in_reach(place) || work->writes == HOST_SLOT;
+        if (matters && !syncedmem_failure_withdraw(root, work))
             return false;
         unlink_work(root, work);
     }

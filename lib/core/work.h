@@ -31,6 +31,7 @@ struct work {
     struct backend_event *event;  /* NULL: never started */
     uint64_t stream;              /* number of the stream */
     uint64_t serial;              /* of the root's works, in their order */
+    uint64_t begun;               /* it came after lower numbers only; of a lease: at its begin() */
     uint64_t trace;               /* its number in the trace, 0: none */
     bool is_fill;                 /* of fresh bytes */
     int reads;                    /* slot, or NO_SLOT; of a fill the same as `writes` */

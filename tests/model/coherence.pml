@@ -131,6 +131,7 @@ byte awaited; /* works that the caller waits for */
 /* ---- Scratch: of one d_step ---- */
 
 hidden int h, i, j, k, g, o, v, x, y, z, set, closure, count, ready, failure, instead, keep;
+hidden int numbers[VERSIONS + 1];
 
 #include "works.pml"
 #include "calls.pml"

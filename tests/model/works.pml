@@ -1,57 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Works: their order, their end, their failure; and the blocks that wait for them. */
 
-/* ---- Versions: small numbers, used again when nothing refers to them any more ---- */
+/* ---- Versions: numbered in the order in which they are met, so that states which differ in nothing
+ * but numbers are one ---- */
 
-/* z: whether anyone does. */
-inline is_live(version, seg)
+inline number(version)
 {
-    z = (newest[seg] == version);
+    if
+    :: version != 0 && version != SPOILED ->
+        if
+        :: numbers[version] == 0 -> count++; numbers[version] = count
+        :: else
+        fi;
+        version = numbers[version]
+    :: else
+    fi
+}
+
+/* z: whether anyone will look at a segment of a block. Where no one will it holds nothing, which is
+ * worse than something old for those who look all the same. */
+inline is_looked_at(b, seg)
+{
+    z = (state[b] == IN_USE && (has(valid[seg], place_of(b)) ||
+                                (valid[seg] == 0 && zeroed && place_of(b) == HOST)));
     for (x : 0 .. OPS - 1) {
-        z = z || work[x].want[seg] == version || work[x].make[seg] == version;
-    }
-    for (x : 0 .. LEASES - 1) {
-        z = z || lease[x].want[seg] == version || lease[x].make[seg] == version;
+        z = z || (work[x].is != 0 && work[x].source == b && has(work[x].segs, seg))
     }
 }
 
-/* Two states that differ in bytes no one will look for are one. */
 inline tidy()
 {
     for (h : 0 .. SEGS - 1) {
+        for (x : 0 .. VERSIONS) {
+            numbers[x] = 0
+        }
+        count = 0;
+        number(newest[h]);
+        for (x : 0 .. OPS - 1) {
+            number(work[x].want[h]);
+            number(work[x].make[h])
+        }
+        for (x : 0 .. LEASES - 1) {
+            number(lease[x].want[h]);
+            number(lease[x].make[h])
+        }
         for (y : 0 .. BLOCKS - 1) {
-            if
-            :: content[at(y, h)] != 0 && content[at(y, h)] != SPOILED ->
-                v = content[at(y, h)];
-                is_live(v, h);
-                if
-                :: !z -> content[at(y, h)] = 0
-                :: else
-                fi
-            :: else
-            fi
+            is_looked_at(y, h);
+            v = content[at(y, h)];
+            content[at(y, h)] = (!z -> 0 : (v == SPOILED -> SPOILED : numbers[v]))
         }
     };
     h = 0 /* a d_step may not end with a loop */
 }
 
-inline new_version(seg)
-{
-    v = 1;
-    is_live(v, seg);
-    do
-    :: z -> v++; is_live(v, seg)
-    :: else -> break
-    od;
-    assert(v <= VERSIONS);
-    for (y : 0 .. BLOCKS - 1) {
-        if
-        :: content[at(y, seg)] == v -> content[at(y, seg)] = 0
-        :: else
-        fi
-    }
-    newest[seg] = v
-}
+/* One in a step and segment. */
+#define new_version(seg) newest[seg] = VERSIONS
 
 /* ---- The truth about bytes that depend on transfers ---- */
 
@@ -609,6 +612,11 @@ inline carry_out(n)
         land(n, g)
     }
     work[n].is = ENDED;
+    work[n].told = 0;
+    for (g : 0 .. SEGS - 1) {
+        work[n].want[g] = 0;
+        work[n].make[g] = 0
+    }
     tell_end(n);
 #if FAILURES > 0
     for (x : 0 .. BLOCKS * SEGS - 1) {
