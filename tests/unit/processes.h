@@ -18,6 +18,13 @@
 
 enum { OUTCOME_LINES = 4000, OUTCOME_SECONDS = 20, OUTCOME_NO_START = 97 };
 
+/* The allocator of the sanitizers does not survive a fork while another thread allocates. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CAN_FORK_AMONG_ALLOCATIONS = 0 };
+#else
+enum { CAN_FORK_AMONG_ALLOCATIONS = 1 };
+#endif
+
 struct outcome {
     int status; /* 128 and the number for a signal */
     char said[OUTCOME_LINES];

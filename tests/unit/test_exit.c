@@ -14,6 +14,8 @@ enum { SIZE = 50000, OLD = 1, NEW = 2 };
 static syncedmem_buffer *synced;    /* OLD */
 static syncedmem_buffer *at_device; /* NEW; OLD on the host, stale */
 static syncedmem_stream *stream;
+static syncedmem_buffer *pushed;  /* by one program, and never released */
+static syncedmem_stream *another; /* likewise */
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
@@ -107,11 +109,11 @@ static void read_host(void)
 
 static void try_streams(void)
 {
-    syncedmem_stream *another;
+    syncedmem_stream *none;
     void *block;
     uint64_t figure;
     EXPECT_ENDING(syncedmem_stream_wait(stream));
-    EXPECT_ENDING(syncedmem_stream_create(device(), &another));
+    EXPECT_ENDING(syncedmem_stream_create(device(), &none));
     EXPECT_ENDING(syncedmem_sim_launch(stream, kernel_nothing, NULL, 0, NULL, 0));
     EXPECT_ENDING(syncedmem_sim_alloc(device(), 64, &block));
     EXPECT_ENDING(syncedmem_device_number(device(), SYNCEDMEM_PLACE_MEMORY_FREE, &figure));
@@ -215,11 +217,10 @@ static int program_destructor(void)
 static int program_kernel_never_ends(void)
 {
     void *pointer;
-    syncedmem_stream *another;
     atexit(release_all);
     atexit(read_host);
     make_all();
-    syncedmem_buffer *pushed = made();
+    pushed = made();
     EXPECT_OK(syncedmem_stream_create(device(), &another));
     EXPECT_OK(syncedmem_mutable_cpu_data(pushed, &pointer));
     EXPECT_OK(syncedmem_sim_launch(another, kernel_never_ends, NULL, 0, NULL, 0));
@@ -243,7 +244,6 @@ static void read_pulled(void)
 
 static int program_unfinished_pull(void)
 {
-    syncedmem_stream *another;
     atexit(read_pulled);
     make_all();
     pulled = at_device;

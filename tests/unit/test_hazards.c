@@ -325,8 +325,10 @@ static void late_sim(void)
     assert_ok(syncedmem_sim_configure("seed=11,memory=64m"));
 }
 
+TestSuite(late_hazards, .init = late_sim, .timeout = 240);
+
 /* BVLC/caffe PR 2998: a batch is pushed on one stream while another one is read. */
-Test(hazards, batches_do_not_mix, .init = late_sim)
+Test(late_hazards, batches_do_not_mix)
 {
     enum { BATCH = 3000, ROUNDS = 1000 };
     static unsigned char got[ROUNDS][BATCH];
@@ -361,7 +363,7 @@ Test(hazards, batches_do_not_mix, .init = late_sim)
 }
 
 /* ninfer PR 38: a pageable copy that has not landed when a stream of its own reads it. */
-Test(hazards, pageable_copies_land_before_they_are_read, .init = late_sim)
+Test(late_hazards, pageable_copies_land_before_they_are_read)
 {
     enum { ROUNDS = 200, MEGABYTE = 1 << 20 };
     static unsigned char first[ROUNDS], last[ROUNDS];

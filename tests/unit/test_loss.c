@@ -662,51 +662,83 @@ Test(loss, drop)
 
 static atomic_bool enough;
 
+/* What went wrong first in a thread, for the message. */
+struct fault {
+    const char *call; /* NULL: nothing did */
+    syncedmem_status_t status;
+};
+
+static bool is_allowed(struct fault *fault, const char *call, syncedmem_status_t status)
+{
+    if (status != SYNCEDMEM_OK && status != SYNCEDMEM_DEVICE_LOST &&
+        status != SYNCEDMEM_DATA_LOST) {
+        *fault = (struct fault){call, status};
+    }
+    return status == SYNCEDMEM_OK;
+}
+
 /* Device 1 all the time, and bytes of its own. */
 static void *use_another_device(void *argument)
 {
-    bool *failed = argument;
+    struct fault *fault = argument;
     syncedmem_buffer *own;
-    *failed = syncedmem_create(SIZE, &own) != SYNCEDMEM_OK ||
-              syncedmem_set_home(own, sim(1)) != SYNCEDMEM_OK;
-    for (unsigned seed = 1; !*failed && !atomic_load(&enough); seed++) {
-        void *writing;
-        const void *reading;
-        *failed = syncedmem_mutable_cpu_data(own, &writing) != SYNCEDMEM_OK;
-        if (!*failed) {
-            pattern_write(writing, SIZE, seed);
+    if (!is_allowed(fault, "create", syncedmem_create(SIZE, &own)) ||
+        !is_allowed(fault, "set_home", syncedmem_set_home(own, sim(1)))) {
+        return NULL;
+    }
+    for (unsigned seed = 1; fault->call == NULL && !atomic_load(&enough); seed++) {
+        void *pointer = NULL;
+        const void *reading = NULL;
+        syncedmem_status_t status = syncedmem_mutable_cpu_data(own, &pointer);
+        if (status == SYNCEDMEM_OK) {
+            pattern_write(pointer, SIZE, seed);
+            status = syncedmem_mutable_gpu_data(own, &pointer);
         }
-        *failed = *failed || syncedmem_mutable_gpu_data(own, &writing) != SYNCEDMEM_OK ||
-                  syncedmem_cpu_data(own, &reading) != SYNCEDMEM_OK ||
-                  !pattern_is(reading, SIZE, seed);
+        if (status == SYNCEDMEM_OK) {
+            status = syncedmem_cpu_data(own, &reading);
+        }
+        if (status != SYNCEDMEM_OK || !pattern_is(reading, SIZE, seed)) {
+            *fault = (struct fault){"another device", status};
+        }
     }
     syncedmem_release(own);
     return NULL;
 }
 
+/* False: a fault, or nothing to be written to. */
+static bool write_at_host(struct fault *fault, syncedmem_buffer *buffer, unsigned seed)
+{
+    syncedmem_token_t token;
+    void *writing;
+    if (!is_allowed(fault, "begin",
+                    syncedmem_begin(buffer, syncedmem_host(), SYNCEDMEM_WRITE, 0, SIZE, NULL,
+                                    &writing, NULL, &token))) {
+        return false;
+    }
+    pattern_write(writing, SIZE, seed);
+    return is_allowed(fault, "end", syncedmem_end(buffer, token));
+}
+
 /* Device 0, which comes and goes: right, or one of two statuses. */
 static void *use_the_device(void *argument)
 {
-    bool *failed = argument;
+    struct fault *fault = argument;
     syncedmem_buffer *own;
-    *failed = syncedmem_create(SIZE, &own) != SYNCEDMEM_OK ||
-              syncedmem_set_home(own, sim(0)) != SYNCEDMEM_OK;
-    for (unsigned seed = 1; !*failed && !atomic_load(&enough); seed++) {
-        syncedmem_token_t token;
+    if (!is_allowed(fault, "create", syncedmem_create(SIZE, &own)) ||
+        !is_allowed(fault, "set_home", syncedmem_set_home(own, sim(0)))) {
+        return NULL;
+    }
+    for (unsigned seed = 1; fault->call == NULL && !atomic_load(&enough); seed++) {
         void *writing;
         const void *reading;
-        *failed = syncedmem_begin(own, syncedmem_host(), SYNCEDMEM_WRITE, 0, SIZE, NULL, &writing,
-                                  NULL, &token) != SYNCEDMEM_OK;
-        if (!*failed) {
-            pattern_write(writing, SIZE, seed);
-            *failed = syncedmem_end(own, token) != SYNCEDMEM_OK;
+        if (!write_at_host(fault, own, seed)) {
+            continue;
         }
-        syncedmem_status_t status = syncedmem_mutable_gpu_data(own, &writing);
-        *failed = *failed || (status != SYNCEDMEM_OK && status != SYNCEDMEM_DEVICE_LOST);
-        status = syncedmem_cpu_data(own, &reading);
-        *failed = *failed || (status != SYNCEDMEM_OK && status != SYNCEDMEM_DEVICE_LOST &&
-                              status != SYNCEDMEM_DATA_LOST);
-        *failed = *failed || (status == SYNCEDMEM_OK && !pattern_is(reading, SIZE, seed));
+        (void)is_allowed(fault, "mutable_gpu_data", syncedmem_mutable_gpu_data(own, &writing));
+        if (is_allowed(fault, "cpu_data", syncedmem_cpu_data(own, &reading)) &&
+            !pattern_is(reading, SIZE, seed)) {
+            *fault = (struct fault){"wrong bytes", SYNCEDMEM_OK};
+        }
     }
     syncedmem_release(own);
     return NULL;
@@ -716,10 +748,10 @@ Test(loss, while_threads_use_devices)
 {
     enum { THREADS = 4, LOSSES = 100 };
     pthread_t threads[THREADS];
-    bool failed[THREADS];
+    struct fault faults[THREADS] = {{NULL, 0}};
     for (int i = 0; i < THREADS; i++) {
         cr_assert_eq(pthread_create(&threads[i], NULL, i % 2 ? use_the_device : use_another_device,
-                                    &failed[i]),
+                                    &faults[i]),
                      0);
     }
     for (int i = 0; i < LOSSES; i++) {
@@ -731,6 +763,7 @@ Test(loss, while_threads_use_devices)
     atomic_store(&enough, true);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        cr_assert_not(failed[i], "thread %d", i);
+        cr_assert_null(faults[i].call, "thread %d: %s: %s", i, faults[i].call,
+                       syncedmem_status_name(faults[i].status));
     }
 }
