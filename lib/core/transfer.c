@@ -226,6 +226,22 @@ static void count_list(struct root *root, const struct work *list)
 
 /* ---- Copies and fills on devices: started, or waited for. Each takes the list over ---- */
 
+static bool is_lost(const struct copy *copy)
+{
+    return !place_is_host(copy->place) && copy->losses != place_losses(copy->place);
+}
+
+/* A device that went and came back while this call was under way does not know the addresses. */
+static syncedmem_status_t explain(const struct root *root, const struct work *list,
+                                  syncedmem_status_t status)
+{
+    const struct copy *slots = root->body->copies.slots;
+    if (status == SYNCEDMEM_OK || status == SYNCEDMEM_DEVICE_LOST ||
+        !(is_lost(&slots[list->writes]) || is_lost(&slots[list->reads])))
+        return status;
+    return syncedmem_error(SYNCEDMEM_DEVICE_LOST, "the device was lost during the call");
+}
+
 static syncedmem_status_t submit(const struct root *root, struct work *list, const struct job *job)
 {
     const struct backend *backend = job->place->backend;
@@ -246,6 +262,7 @@ static syncedmem_status_t start_list(struct root *root, struct work *list,
     if (status == SYNCEDMEM_OK)
         status = submit(root, list, &job);
     if (status != SYNCEDMEM_OK) {
+        status = explain(root, list, status);
         syncedmem_work_release(list);
         return status;
     }
@@ -267,6 +284,7 @@ static syncedmem_status_t do_list(struct root *root, struct work *list, struct s
                                                list->count, 0);
     else if (status == SYNCEDMEM_OK)
         status = job.place->backend->copy_wait(job.stream.stream, &job.transfer);
+    status = explain(root, list, status);
     if (status == SYNCEDMEM_OK) {
         count_list(root, list);
         trace_list(root, list, &job);

@@ -248,6 +248,9 @@ static struct json *json_read_value(const char **at)
 static struct json *json_read(const char *text)
 {
     struct json *value = json_read_value(&text);
+    if (value == NULL) {
+        return NULL;
+    }
     json_skip_space(&text);
     if (*text != '\0') {
         json_free(value);
