@@ -414,6 +414,10 @@ static void *load_worker(void *argument)
             atomic_fetch_add(&load->wrong, 1);
         atomic_fetch_add(result == ENGINE_OK ? &load->worked : &load->lost, 1);
         free(host);
+        /* What a round that failed had on the other device is gone until that one is lost, too: with
+         * too many of them it would be full. */
+        if (result != ENGINE_OK)
+            usleep(2000);
     }
     return NULL;
 }
