@@ -75,6 +75,7 @@ _Noreturn void standin_fail(const char *file, int line, const char *what, const 
 #define cr_assert_geq(...) STANDIN_COMPARE(>=, __VA_ARGS__, "")
 #define cr_assert_str_eq(...) STANDIN_TEXT(==, __VA_ARGS__, "")
 #define cr_assert_str_neq(...) STANDIN_TEXT(!=, __VA_ARGS__, "")
+#define cr_assert_arr_eq(...) STANDIN_ARRAY(==, __VA_ARGS__, "")
 #define cr_assert_float_eq(...) STANDIN_NEAR(__VA_ARGS__, "")
 #define cr_assert_fail(...) standin_fail(__FILE__, __LINE__, "failed", "" __VA_ARGS__)
 
@@ -83,6 +84,8 @@ _Noreturn void standin_fail(const char *file, int line, const char *what, const 
 #define STANDIN_NULL(op, a, ...) STANDIN_CHECK((a)op NULL, #a " " #op " NULL", __VA_ARGS__)
 #define STANDIN_COMPARE(op, a, b, ...) STANDIN_CHECK((a)op(b), #a " " #op " " #b, __VA_ARGS__)
 #define STANDIN_TEXT(op, a, b, ...) STANDIN_CHECK(strcmp(a, b) op 0, #a " " #op " " #b, __VA_ARGS__)
+#define STANDIN_ARRAY(op, a, b, size, ...)                                                         \
+    STANDIN_CHECK(memcmp(a, b, size) op 0, #a " " #op " " #b, __VA_ARGS__)
 #define STANDIN_NEAR(a, b, epsilon, ...)                                                           \
     STANDIN_CHECK(fabs((double)((a) - (b))) <= (double)(epsilon), #a " near " #b, __VA_ARGS__)
 
