@@ -36,11 +36,13 @@ static place_set origin_of(const struct work *work, size_t from, size_t to)
 
 /* ---- The targets ---- */
 
-/* Its block may hold anything now. */
+/* A block that bytes were copied to which are not known any more holds no zeros to rely on: that of the
+ * slot, and the host's, for what came from there and was overwritten since is no region of any work. */
 static void withdraw(const struct spoiling *spoiling, unsigned slot)
 {
     struct root *root = spoiling->root;
     root->body->copies.slots[slot].zeroed = false;
+    root->body->copies.slots[HOST_SLOT].zeroed = false;
     syncedmem_map_withdraw(&root->body->map, spoiling->from, spoiling->to, slot_bit(slot),
                            spoiling->instead);
     syncedmem_root_changed(root);

@@ -175,6 +175,7 @@ struct engine_stream {
     struct engine_stream *next; /* in the device's list; under the device's lock */
     pthread_t worker;
     atomic_bool ended; /* the last thing that the worker writes: it can be joined */
+    bool joined;       /* under the device's lock */
     atomic_bool lost;  /* with its device, and for ever */
 
     /* Only with a seed, and instead of the worker; constant, and under the scheduler's lock. */
@@ -193,7 +194,8 @@ struct engine_stream {
     uint64_t dropped;               /* so many more have, behind one that still runs */
     struct engine_event *awaited;   /* that the worker waits for; borrowed */
     unsigned waiting;               /* how many threads wait for `done` */
-    bool released;                  /* no more will come */
+    bool released;                  /* no more will come; written under the device's lock, too */
+    bool closed;                    /* the worker takes nothing any more */
     bool lent;                      /* a caller does an operation itself: the worker waits */
 };
 
@@ -231,6 +233,9 @@ void syncedmem_engine_stream_discard(struct engine_stream *stream);
 
 /* Ends all streams of a device when their work is done, and waits for that. */
 void syncedmem_engine_streams_end(struct engine_device *device);
+
+/* Joins the workers that have ended. */
+void syncedmem_engine_streams_tidy(struct engine_device *device);
 
 /* ---- The adversarial mode (schedule.c) ---- */
 

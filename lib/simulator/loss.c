@@ -166,6 +166,7 @@ enum engine_result syncedmem_engine_restore(struct engine_device *device)
     pthread_mutex_lock(&device->lock);
     enum engine_result result = renew(device);
     pthread_mutex_unlock(&device->lock);
+    syncedmem_engine_streams_tidy(device); /* workers of before */
     errno = kept;
     return result;
 }

@@ -2,8 +2,9 @@
 /*
  * Queues, their worker threads, and the order between them.
  *
- * A stream lives until its worker has been joined. Whoever makes or releases a stream joins
- * the workers that have ended meanwhile, and the device joins the rest.
+ * A stream lives until its worker has been joined, which leaves when the stream is released, or lost
+ * with its device. Whoever makes or releases a stream, or brings a device back, joins the workers
+ * that have ended meanwhile, and the device joins the rest.
  */
 #include "internal.h"
 
@@ -81,15 +82,20 @@ static void end(struct engine_operation *operation, enum engine_result result)
 
 /* ---- The queue ---- */
 
-static void append(struct engine_stream *stream, struct engine_operation *operation)
+/* False: the worker has left with its device. */
+static bool append(struct engine_stream *stream, struct engine_operation *operation)
 {
     pthread_mutex_lock(&stream->lock);
-    *stream->last = operation;
-    stream->last = &operation->next;
-    stream->submitted++;
-    atomic_store_explicit(&stream->empty, false, memory_order_relaxed);
-    pthread_cond_signal(&stream->work);
+    bool open = !stream->closed;
+    if (open) {
+        *stream->last = operation;
+        stream->last = &operation->next;
+        stream->submitted++;
+        atomic_store_explicit(&stream->empty, false, memory_order_relaxed);
+        pthread_cond_signal(&stream->work);
+    }
     pthread_mutex_unlock(&stream->lock);
+    return open;
 }
 
 void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_operation *operation,
@@ -104,8 +110,9 @@ void syncedmem_engine_stream_put(struct engine_stream *stream, struct engine_ope
         syncedmem_engine_event_retain(operation->event);
         *out_event = operation->event;
     }
-    append(stream, operation);
-    if (scheduled)
+    if (!append(stream, operation))
+        end(operation, ENGINE_LOST);
+    else if (scheduled)
         syncedmem_engine_schedule_some();
 }
 
@@ -172,16 +179,23 @@ void syncedmem_engine_stream_drop(struct engine_stream *stream)
     drop(stream);
     if (stream->awaited != NULL)
         syncedmem_engine_event_wake(stream->awaited);
+    pthread_cond_signal(&stream->work);
     pthread_mutex_unlock(&stream->lock);
 }
 
 /* ---- Workers ---- */
 
+static bool will_get_more(struct engine_stream *stream)
+{
+    return !stream->released && !atomic_load_explicit(&stream->lost, memory_order_relaxed);
+}
+
 /* The next operation; NULL when there will be none. The stream's lock is held. */
 static struct engine_operation *take(struct engine_stream *stream)
 {
-    while (stream->lent || (stream->first == NULL && !stream->released))
+    while (stream->lent || (stream->first == NULL && will_get_more(stream)))
         pthread_cond_wait(&stream->work, &stream->lock);
+    stream->closed = stream->first == NULL;
     return syncedmem_engine_left() ? NULL : syncedmem_engine_stream_pop(stream);
 }
 
@@ -262,14 +276,26 @@ static struct engine_stream *start(struct engine_device *device)
     return NULL;
 }
 
-/* Takes the streams whose workers have ended off the list. The device's lock is held. */
+/* Once. The device's lock is held, unless no one else is there. */
+static void join(struct engine_stream *stream)
+{
+    if (!stream->joined)
+        pthread_join(stream->worker, NULL);
+    stream->joined = true;
+}
+
+/* Joins the workers that have ended, and takes the streams that no one holds any more off the list. The
+ * device's lock is held. */
 static struct engine_stream *take_ended(struct engine_device *device)
 {
     struct engine_stream *ended = NULL;
     struct engine_stream **link = &device->streams;
     while (*link != NULL) {
         struct engine_stream *stream = *link;
-        if (atomic_load_explicit(&stream->ended, memory_order_acquire)) {
+        bool has_ended = atomic_load_explicit(&stream->ended, memory_order_acquire);
+        if (has_ended)
+            join(stream);
+        if (has_ended && stream->released) {
             *link = stream->next;
             stream->next = ended;
             ended = stream;
@@ -280,14 +306,22 @@ static struct engine_stream *take_ended(struct engine_device *device)
     return ended;
 }
 
-static void join_all(struct engine_stream *stream)
+static void discard_all(struct engine_stream *stream)
 {
     while (stream != NULL) {
         struct engine_stream *next = stream->next;
-        pthread_join(stream->worker, NULL);
+        join(stream);
         syncedmem_engine_stream_discard(stream);
         stream = next;
     }
+}
+
+void syncedmem_engine_streams_tidy(struct engine_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    struct engine_stream *ended = take_ended(device);
+    pthread_mutex_unlock(&device->lock);
+    discard_all(ended);
 }
 
 void syncedmem_engine_stream_unlist(struct engine_stream *stream)
@@ -324,7 +358,7 @@ enum engine_result syncedmem_engine_stream_create(struct engine_device *device,
     enum engine_result result = start_listed(device, out_stream);
     pthread_mutex_unlock(&device->lock);
     syncedmem_engine_schedule_unlock(device, *out_stream);
-    join_all(ended);
+    discard_all(ended);
     if (result == ENGINE_LOST)
         syncedmem_engine_await_loss(device);
     errno = kept;
@@ -376,7 +410,7 @@ static void release_worker(struct engine_stream *stream)
     struct engine_stream *ended = take_ended(device);
     let_end(stream);
     pthread_mutex_unlock(&device->lock);
-    join_all(ended);
+    discard_all(ended);
 }
 
 void syncedmem_engine_stream_release(struct engine_stream *stream)
@@ -393,7 +427,7 @@ void syncedmem_engine_streams_end(struct engine_device *device)
 {
     for (struct engine_stream *stream = device->streams; stream != NULL; stream = stream->next)
         let_end(stream);
-    join_all(device->streams);
+    discard_all(device->streams);
 }
 
 /* ---- Work done by the caller ---- */
@@ -416,7 +450,7 @@ static void give_back(struct engine_stream *stream)
     pthread_mutex_lock(&stream->lock);
     complete(stream);
     stream->lent = false;
-    if (stream->first != NULL || stream->released)
+    if (stream->first != NULL || !will_get_more(stream))
         pthread_cond_signal(&stream->work);
     pthread_mutex_unlock(&stream->lock);
 }

@@ -2,6 +2,7 @@
 /* A device that is lost, and comes back: with worker threads and with a seed. */
 #include "support.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -145,6 +146,39 @@ Test(simulator_loss, may_happen_often)
         }
         syncedmem_engine_device_destroy(device);
     }
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    cr_assert_not_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+/* Streams that no one can use any more, and that their holders still have, hold no threads. */
+Test(simulator_loss, takes_the_threads_along)
+{
+    struct engine_device *device = device_in(modes[0]);
+    struct engine_stream *streams[3];
+    int before = count_threads();
+    for (int i = 0; i < 3; i++) {
+        streams[i] = stream_of(device);
+        cr_assert_eq(fill_async(streams[i], block_of(device, SIZE), NULL), ENGINE_OK);
+    }
+    cr_assert_eq(count_threads(), before + 3);
+    while (count_threads() != before) { /* a worker takes its time to leave */
+        syncedmem_engine_lose(device);
+        cr_assert_eq(syncedmem_engine_restore(device), ENGINE_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(fill_async(streams[i], NULL, NULL), ENGINE_LOST);
+        syncedmem_engine_stream_release(streams[i]);
+    }
+    syncedmem_engine_device_destroy(device);
 }
 
 /* ---- What is queued, and what runs ---- */

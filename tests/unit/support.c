@@ -2,6 +2,7 @@
 /* Linked into every unit test: see support.h. */
 #include "support.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -55,7 +56,7 @@ bool pattern_is(const void *bytes, size_t size, unsigned seed)
 
 /* ---- Simulated devices ---- */
 
-static syncedmem_place *sim_places[8];
+static _Atomic(syncedmem_place *) sim_places[8];
 
 void sim_setup(void)
 {
@@ -75,12 +76,14 @@ void sim_setup_with(const char *specification)
 
 syncedmem_place *sim(unsigned device)
 {
-    if (sim_places[device] == NULL) {
+    syncedmem_place *place = atomic_load(&sim_places[device]);
+    if (place == NULL) {
         char name[16];
         snprintf(name, sizeof name, "sim:%u", device);
-        syncedmem_device_find(name, &sim_places[device]);
+        syncedmem_device_find(name, &place);
+        atomic_store(&sim_places[device], place);
     }
-    return sim_places[device];
+    return place;
 }
 
 struct job {
