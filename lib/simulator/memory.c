@@ -139,9 +139,10 @@ bool syncedmem_engine_owns(struct engine_device *device, const void *address)
     return owned;
 }
 
+/* By numbers: the address may still turn out to be none of the device's. */
 void *syncedmem_engine_usable(const struct engine_memory *memory, const void *address)
 {
-    return memory->usable + offset_of(memory, address);
+    return (void *)((uintptr_t)memory->usable + offset_of(memory, address));
 }
 
 void *syncedmem_engine_translate(struct engine_device *device, const void *address)
