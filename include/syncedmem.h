@@ -250,6 +250,40 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
 
 /* ------------------------------------------------------------------------
  * Streams: queues of work on a device
+ *
+ * Work that a call leaves unfinished is remembered with its buffer: transfers, and what was on a
+ * lease's stream when the lease ended. Later calls come after what they conflict with, that is,
+ * overlapping bytes of which one of the two changes something at the same place:
+ *
+ * - begin() at a device, prefetch() and async_gpu_push() block for nothing: the stream's further
+ *   work is put after what has to come first. Only where that is on a stream of another driver
+ *   does the call wait for it.
+ * - plain calls, begin() at the host, mark_modified(), copy(), fill() and drop() wait for it, and
+ *   for no other work of the buffer or of anyone else's; the plain calls also for the default
+ *   stream. What they start has ended when they return.
+ * - release(), set_, adopt() and drop() free memory of the library when the work that uses it has
+ *   ended, and do not wait for that. Memory that was adopted is no longer used when they return.
+ *
+ * Failures that come later: a transfer that fails after its call has returned leaves its range
+ * stale at the target, and everything that was made from it; the range is current again where it
+ * came from, also when the target was begun for writing meanwhile. The next call that uses bytes of
+ * the buffer returns the failure, once, and does nothing else. Where no place has the bytes any
+ * more that is DATA_LOST, with the range, and so is every later call that reads them, until they are
+ * written: by a lease for WRITE, fill(), copy(), mark_modified(), set_ or adopt().
+ *
+ * A lost device: calls that need it are DEVICE_LOST. What only it had is lost, as above; what another
+ * place has is used from there. When the device is back, the first call that names it for a buffer that
+ * had memory there is DEVICE_LOST once more, because pointers into that memory are gone; then bytes
+ * are brought there anew. Streams made before the loss stay lost.
+ *
+ * A forked child: buffers that no device was used for work on. Of others the child can read and
+ * write what is valid on the host; what needs a device that was used before the fork is FORKED, and so is
+ * a call on a buffer that another thread was inside of. No driver is called, and the memory of
+ * devices, and its release functions, are the parent's. Drivers first used in the child work.
+ *
+ * The end of the process, from the library's exit handler on: no driver is called any more. Calls
+ * that need a device are NO_DEVICE, bytes that are valid on the host can be read, and release()
+ * works. Nothing is waited for.
  * --------------------------------------------------------------------- */
 
 /** A queue of work on one device, done in order. */
@@ -346,9 +380,10 @@ SYNCEDMEM_API syncedmem_buffer *syncedmem_retain(syncedmem_buffer *buffer);
  * Gives a reference back. NULL is fine.
  *
  * The last one frees the memory that the library allocated, on the device that it was allocated
- * on, whatever device is current; memory handed in by set_cpu_data() and set_gpu_data() is left
- * alone, and is no longer used when this returns. Waits for the buffer's own unfinished work,
- * and where a device pointer was given out by a plain call, for the default stream of that device.
+ * on, whatever device is current. It does not wait: memory that unfinished work uses, or kernels
+ * on the default stream where a plain call gave out a pointer, is freed after that. Memory handed
+ * in by set_cpu_data(), set_gpu_data() and adopt() is left alone, and is no longer used when this
+ * returns; for that it waits.
  */
 SYNCEDMEM_API void syncedmem_release(syncedmem_buffer *buffer);
 
@@ -359,8 +394,8 @@ SYNCEDMEM_API size_t syncedmem_size(const syncedmem_buffer *buffer);
  * Where the newest bytes are: one of the ::syncedmem_head_t values.
  *
  * A transfer under way counts as done. Bytes that no one has written, which are zero
- * everywhere, do not count, unless all are such. Never changes anything. INVALID_ARGUMENT, a
- * negative number, for NULL.
+ * everywhere, do not count, unless all are such; bytes that are lost are at no place. Never changes
+ * anything. INVALID_ARGUMENT, a negative number, for NULL.
  */
 SYNCEDMEM_API syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer);
 
@@ -508,9 +543,6 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_set_gpu_data(syncedmem_buffer *buffer
  * transfer. NULL means the home device's default stream. A buffer without a home gets the
  * stream's device as its home; a stream of another device than the home is INVALID_ARGUMENT.
  * WRONG_STATE unless the head is HEAD_AT_CPU.
- *
- * When the transfer fails later, the device's copy is stale again and the next call on the buffer
- * returns the failure, once.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_async_gpu_push(syncedmem_buffer *buffer,
                                                           syncedmem_stream *stream);
@@ -548,8 +580,8 @@ typedef uint64_t syncedmem_token_t;
  *
  * `stream` says where the work with the bytes is queued: a stream of the place's device, or
  * NULL for its default stream; on the host it is NULL. When this returns, work put on the
- * stream sees the bytes and comes after earlier work on the range. On the host, the bytes are
- * there.
+ * stream sees the bytes and comes after earlier work on the range; the calling thread waits for
+ * none of that. On the host, the bytes are there.
  *
  * `out_pointer` is the address at the place, and `out_offset` 0; where a driver hands out
  * objects and not addresses (OpenCL), the pointer is the object and the offset is the range's
@@ -631,11 +663,10 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, synce
  * --------------------------------------------------------------------- */
 
 /**
- * Starts bringing a range to a place, and returns. Waits for unfinished work on the range only.
+ * Starts bringing a range to a place, and returns.
  *
- * `stream` is a stream of the device that takes part, or NULL for its default stream. Later
- * calls that need the bytes wait for them. When the transfer fails later, the range is stale
- * again there, and the next call on the buffer returns the failure, once.
+ * `stream` is a stream of the device that takes part, or NULL for its default stream: the transfer
+ * is put there. Later calls that need the bytes come after it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer,
                                                     syncedmem_place *place, size_t offset,
@@ -673,8 +704,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_fill(syncedmem_buffer *buffer, size_t
  * Gives up what a place has of the buffer, and frees its memory there.
  *
  * Bytes that are nowhere else are saved first: to the host, or from the host to another place
- * that has memory of the buffer, else to its home. Pointers at that place end. A place that has
- * nothing is fine. BUSY while the place is leased.
+ * that has memory of the buffer, else to its home. Transfers from and to that place are waited for.
+ * Pointers at that place end. A place that has nothing is fine. BUSY while the place is leased.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *place);
 
@@ -778,6 +809,9 @@ typedef void (*syncedmem_log_fn)(void *user, syncedmem_log_level_t level, const 
  * environment variable SYNCEDMEM_LOG decides (off, error, warning, info, debug), and the log is
  * off without it; a malformed value is named on standard error, once. A call that is under way
  * on another thread may still use the former function shortly after this returned.
+ *
+ * For a look at every transfer, wait and allocation there is the environment variable
+ * SYNCEDMEM_TRACE=file-%p.json: a trace in Chrome's trace-event format, to open in Perfetto.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
                                                    syncedmem_log_level_t level);
