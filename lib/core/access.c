@@ -25,7 +25,7 @@ syncedmem_status_t syncedmem_prepare(struct root *root, syncedmem_place *place, 
     syncedmem_status_t status = syncedmem_root_touch(root);
     if (status == SYNCEDMEM_OK)
         status = place_require(place);
-    if (status == SYNCEDMEM_OK)
+    if (status == SYNCEDMEM_OK && !root_is_idle(root))
         status = syncedmem_work_reap(root);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_copy_slot(root, place, out_slot);
@@ -33,7 +33,7 @@ syncedmem_status_t syncedmem_prepare(struct root *root, syncedmem_place *place, 
         status = tell_loss(root, *out_slot);
     if (status == SYNCEDMEM_OK)
         status = syncedmem_merge_if_due(root);
-    if (status == SYNCEDMEM_OK)
+    if (status == SYNCEDMEM_OK && !root_is_idle(root))
         status = syncedmem_work_reserve(root, from, to);
     if (status == SYNCEDMEM_OK && !syncedmem_map_reserve(&root->body->map, from, to))
         status = syncedmem_error_no_host_memory("the map of a buffer", root->size);
@@ -77,7 +77,7 @@ static void await_conflicts(struct root *root, const struct access *access)
 {
     if (!root->body || access->ordered || access->keeps_lock)
         return;
-    while (root->body->works.first && await_one(root, access))
+    while (!root_is_idle(root) && await_one(root, access))
         continue;
 }
 
@@ -107,6 +107,18 @@ static syncedmem_status_t ensure_memory(struct root *root, const struct access *
     return status;
 }
 
+static syncedmem_status_t come_after_others(struct root *root, const struct access *access,
+                                            unsigned slot)
+{
+    const struct use use = use_of(slot, access->from, access->to, access->mode != ACCESS_READ);
+    if (!access->ordered)
+        return syncedmem_work_settle(root, use);
+    /* What is put on the stream from now on sees the bytes, whoever is bringing them. */
+    return access->choice.place == access->place
+               ? syncedmem_transfer_order(root, use, access->choice.ref)
+               : SYNCEDMEM_OK;
+}
+
 syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access *access,
                                           unsigned *out_slot)
 {
@@ -122,12 +134,8 @@ syncedmem_status_t syncedmem_access_begin(struct root *root, const struct access
     status = ensure_memory(root, access, *out_slot, is_stale);
     if (status == SYNCEDMEM_OK && is_stale)
         status = bring_in(root, access, *out_slot);
-    const struct use use = use_of(*out_slot, from, to, writing);
-    if (status == SYNCEDMEM_OK && !access->ordered)
-        status = syncedmem_work_settle(root, use);
-    /* What is put on the stream from now on sees the bytes, whoever is bringing them. */
-    if (status == SYNCEDMEM_OK && access->ordered && access->choice.place == access->place)
-        status = syncedmem_transfer_order(root, use, access->choice.ref);
+    if (status == SYNCEDMEM_OK && (access->ordered || !root_is_idle(root)))
+        status = come_after_others(root, access, *out_slot);
     return status;
 }
 
@@ -142,7 +150,7 @@ static void mark_map(struct root *root, const struct access *access, unsigned sl
                              : syncedmem_map_add(map, access->from, access->to, slot_bit(slot));
     if (changed)
         syncedmem_root_changed(root);
-    if (writing)
+    if (writing && !root_is_idle(root))
         syncedmem_work_overwritten(root, access->from, access->to,
                                    access->mode == ACCESS_WRITE ? NO_SLOT : (int)slot);
 }

@@ -195,11 +195,10 @@ static syncedmem_status_t alloc_device(struct root *root, struct copy *copy)
     return SYNCEDMEM_OK;
 }
 
-syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_t from, size_t to)
+static __attribute__((cold)) syncedmem_status_t make_copy(struct root *root, unsigned slot,
+                                                          size_t from, size_t to)
 {
     struct copy *copy = &root->body->copies.slots[slot];
-    if (copy->present)
-        return SYNCEDMEM_OK;
     copy->losses = place_losses(copy->place);
     if (root->size == 0) {
         copy->present = true;
@@ -214,6 +213,11 @@ syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_
     copy->present = true;
     pin_if_due(root);
     return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_copy_ensure(struct root *root, unsigned slot, size_t from, size_t to)
+{
+    return root->body->copies.slots[slot].present ? SYNCEDMEM_OK : make_copy(root, slot, from, to);
 }
 
 void *syncedmem_copy_address(const struct root *root, unsigned slot, size_t offset, size_t length)

@@ -17,12 +17,8 @@ void syncedmem_map_destroy(struct map *map)
         free(map->segments);
 }
 
-bool syncedmem_map_reserve(struct map *map, size_t from, size_t to)
+static __attribute__((cold)) bool grow(struct map *map)
 {
-    /* A change may cut at each end of its range that is not an end of the span. */
-    const size_t cuts = (size_t)(from > 0) + (size_t)(to < map->span);
-    if (map->count + cuts <= map->capacity)
-        return true;
     const size_t capacity = map->capacity < FIRST_CAPACITY ? FIRST_CAPACITY : map->capacity * 2;
     struct segment *segments = malloc(capacity * sizeof *segments);
     if (!segments)
@@ -32,6 +28,13 @@ bool syncedmem_map_reserve(struct map *map, size_t from, size_t to)
     map->segments = segments;
     map->capacity = capacity;
     return true;
+}
+
+bool syncedmem_map_reserve(struct map *map, size_t from, size_t to)
+{
+    /* A change may cut at each end of its range that is not an end of the span. */
+    const size_t cuts = (size_t)(from > 0) + (size_t)(to < map->span);
+    return map->count + cuts <= map->capacity || grow(map);
 }
 
 size_t syncedmem_map_find(const struct map *map, size_t offset)

@@ -366,10 +366,15 @@ static syncedmem_status_t merge(struct root *root)
 }
 
 /* What cannot be reached is not moved: the map grows on. */
-syncedmem_status_t syncedmem_merge_if_due(struct root *root)
+static __attribute__((cold)) syncedmem_status_t settle_and_merge(struct root *root)
 {
-    if (root->body->map.count + 2 <= MAP_LIMIT || !syncedmem_copies_in_reach(root))
+    if (!syncedmem_copies_in_reach(root))
         return SYNCEDMEM_OK;
     const syncedmem_status_t status = syncedmem_work_settle_all(root);
     return status == SYNCEDMEM_OK ? merge(root) : status;
+}
+
+syncedmem_status_t syncedmem_merge_if_due(struct root *root)
+{
+    return root->body->map.count + 2 <= MAP_LIMIT ? SYNCEDMEM_OK : settle_and_merge(root);
 }

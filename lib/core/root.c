@@ -200,7 +200,7 @@ static void set_pointer(syncedmem_buffer *buffer, enum side side, unsigned slot)
  * be anywhere. */
 static bool can_be_hot(const syncedmem_buffer *buffer)
 {
-    return !buffer->root->body->works.first && handle_from(buffer) < handle_to(buffer);
+    return root_is_idle(buffer->root) && handle_from(buffer) < handle_to(buffer);
 }
 
 void syncedmem_root_refresh_stamp(syncedmem_buffer *buffer)

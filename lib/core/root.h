@@ -117,6 +117,13 @@ static inline void syncedmem_root_unlock(struct root *root)
 /* Whether neither handles nor leases are left: the caller unlocks it and destroys it. */
 bool syncedmem_root_is_left(const struct root *root);
 
+/* Whether nothing is unfinished. Most calls find it so: then there is nothing to look after, to wait for or
+ * to overtake. */
+static inline bool root_is_idle(const struct root *root)
+{
+    return !root->body->works.first;
+}
+
 /* The body, made if need be. */
 syncedmem_status_t syncedmem_root_touch(struct root *root);
 

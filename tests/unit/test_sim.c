@@ -450,6 +450,7 @@ static void copy_up(void)
         CHILD_CHECK(pattern_is(seen, SIZE, i));
     }
     CHILD_OK(syncedmem_sim_free(sim(0), block));
+    syncedmem_stream_release(second);
 }
 
 Test(sim_seed, blocking_copies_have_landed, .timeout = 120)

@@ -3,6 +3,7 @@
  * forks or has no room. The events are made by the tests; test_trace.c has those of the library. */
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -109,10 +110,13 @@ __attribute__((destructor)) static void at_destruction(void)
     }
 }
 
+static atomic_bool has_traced;
+
 static void *trace_for_ever(void *argument)
 {
     for (uint64_t number = 1;; number++) {
         trace_one(number);
+        atomic_store(&has_traced, true);
     }
     return argument;
 }
@@ -126,7 +130,9 @@ static int program_busy(void)
             return 98;
         }
     }
-    sleep_ms(5);
+    while (!atomic_load(&has_traced)) {
+        sleep_ms(1);
+    }
     return 3;
 }
 
