@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "ends_early.h"
 #include "support.h"
 
 #define PROGRAM_VARIABLE "SYNCEDMEM_TEST_PROGRAM"
@@ -24,13 +25,6 @@ enum { CAN_FORK_AMONG_ALLOCATIONS = 0 };
 #else
 enum { CAN_FORK_AMONG_ALLOCATIONS = 1 };
 #endif
-
-/* A process that ends in the middle of work holds what it holds, and says nothing of it. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-    return 1;
-}
 
 struct outcome {
     int status; /* 128 and the number for a signal */

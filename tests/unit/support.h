@@ -106,7 +106,7 @@ bool home_is_fixed_at(syncedmem_buffer *buffer, unsigned device);
 /* ---- Gates ---- */
 
 struct gate {
-    atomic_bool open;
+    atomic_bool *open; /* outlives the gate */
     pthread_t opener;
 };
 

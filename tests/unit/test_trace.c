@@ -82,14 +82,14 @@ static int program_devices(void)
     return print_figures();
 }
 
-static struct gate gate;
+static atomic_bool is_open;
 
 static void kernel_hold(void *arguments, void *const *addresses, size_t count)
 {
     (void)arguments;
     (void)addresses;
     (void)count;
-    while (!gate_is_open(&gate)) {
+    while (!atomic_load(&is_open)) {
         sleep_ms(1);
     }
 }
@@ -97,13 +97,14 @@ static void kernel_hold(void *arguments, void *const *addresses, size_t count)
 static void *open_soon(void *argument)
 {
     sleep_ms(30);
-    gate_open(&gate);
+    atomic_store(&is_open, true);
     return argument;
 }
 
 /* A push that is held up; a second stream that comes after it; a call that waits for both. */
 static int program_started(void)
 {
+    pthread_t opener;
     const void *reading;
     void *pointer;
     syncedmem_stream *one, *two;
@@ -114,9 +115,9 @@ static int program_started(void)
     CHILD_OK(syncedmem_sim_launch(one, kernel_hold, NULL, 0, NULL, 0));
     CHILD_OK(syncedmem_async_gpu_push(buffer, one));
     lease(buffer, sim(0), SYNCEDMEM_READ, 0, SIZE, two);
-    CHILD_CHECK(pthread_create(&gate.opener, NULL, open_soon, NULL) == 0);
+    CHILD_CHECK(pthread_create(&opener, NULL, open_soon, NULL) == 0);
     CHILD_OK(syncedmem_mutable_cpu_data(buffer, &pointer));
-    pthread_join(gate.opener, NULL);
+    pthread_join(opener, NULL);
     CHILD_OK(syncedmem_gpu_data(buffer, &reading));
     CHILD_OK(syncedmem_wait(buffer));
     syncedmem_stream_release(one);
@@ -128,15 +129,16 @@ static int program_started(void)
 /* Given up while the transfer is held up. */
 static int program_released(void)
 {
+    pthread_t opener;
     syncedmem_stream *stream;
     syncedmem_buffer *buffer = make(SIZE);
     fill_pattern(buffer);
     CHILD_OK(syncedmem_stream_create(sim(0), &stream));
     CHILD_OK(syncedmem_sim_launch(stream, kernel_hold, NULL, 0, NULL, 0));
     CHILD_OK(syncedmem_async_gpu_push(buffer, stream));
-    CHILD_CHECK(pthread_create(&gate.opener, NULL, open_soon, NULL) == 0);
+    CHILD_CHECK(pthread_create(&opener, NULL, open_soon, NULL) == 0);
     syncedmem_release(buffer);
-    pthread_join(gate.opener, NULL);
+    pthread_join(opener, NULL);
     CHILD_OK(syncedmem_stream_wait(stream));
     syncedmem_stream_release(stream);
     syncedmem_buffer *next = make(SIZE);

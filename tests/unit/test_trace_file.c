@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "ends_early.h"
 #include "trace/trace.h"
 #include "traced.h"
 
