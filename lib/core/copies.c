@@ -257,8 +257,7 @@ static void wait_for_default_stream(const struct copy *copy)
 static void end_memory(struct root *root, unsigned slot)
 {
     const struct copy *copy = &root->body->copies.slots[slot];
-    if (copy->owned && copy->memory) {
-        trace_block(root, TRACE_FREE, copy->place, trace_start());
+    if (copy->owned) {
         syncedmem_uncount_root(&root->body->counters, stat_of_bytes(copy->place), root->size);
         if (syncedmem_retire(root, slot))
             return;
@@ -267,8 +266,8 @@ static void end_memory(struct root *root, unsigned slot)
         syncedmem_work_settle_slot(root, slot);
         wait_for_default_stream(copy);
     }
-    if (copy->owned && copy->memory)
-        syncedmem_retired_free(copy, root->size);
+    if (copy->owned)
+        syncedmem_retired_free(copy, root->size, root->body->number);
     if (copy->adoption)
         finish_adoption(root, copy);
 }
@@ -287,8 +286,10 @@ void syncedmem_copy_free(struct root *root, unsigned slot)
 void syncedmem_copy_lose(struct root *root, unsigned slot)
 {
     struct copy *copy = &root->body->copies.slots[slot];
-    if (copy->owned && copy->memory)
+    if (copy->owned) {
+        trace_block(root, TRACE_FREE, copy->place, trace_start());
         syncedmem_uncount(&root->body->counters, SYNCEDMEM_STAT_DEVICE_BYTES, root->size);
+    }
     if (copy->adoption)
         finish_adoption(root, copy);
     syncedmem_work_leave_slot(root, slot);
@@ -377,7 +378,7 @@ syncedmem_status_t syncedmem_copy_make_writable(struct root *root, unsigned slot
     status = copy_valid(root, slot, own.memory, from, to);
     if (status != SYNCEDMEM_OK) {
         syncedmem_uncount_root(&root->body->counters, stat_of_bytes(own.place), root->size);
-        syncedmem_retired_free(&own, root->size);
+        syncedmem_retired_free(&own, root->size, root->body->number);
         return status;
     }
     end_memory(root, slot);

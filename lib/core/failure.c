@@ -50,25 +50,40 @@ static void withdraw(const struct spoiling *spoiling, unsigned slot)
 
 static bool spoil(const struct spoiling *spoiling, const struct work *work);
 
+static const struct region *find_overlap(const struct work *work, size_t from, size_t to)
+{
+    for (size_t i = 0; i < work->count; i++)
+        if (overlaps(&work->regions[i], from, to))
+            return &work->regions[i];
+    return NULL;
+}
+
+/* What it brings of the range is spoiled, and no concern of its own any more: should it fail as well, the
+ * bytes may have been brought anew by then. */
+static bool spoil_all_of(const struct spoiling *spoiling, struct work *work)
+{
+    const struct region *region;
+    while ((region = find_overlap(work, spoiling->from, spoiling->to)) != NULL) {
+        struct spoiling part = *spoiling;
+        if (part.from < region->to)
+            part.from = region->to;
+        if (part.to > region->to + region->length)
+            part.to = region->to + region->length;
+        if (syncedmem_work_reserve(part.root, part.from, part.to) != SYNCEDMEM_OK ||
+            !spoil(&part, work))
+            return false;
+        syncedmem_work_cut(work, part.from, part.to);
+    }
+    return true;
+}
+
 /* What was copied on from there. */
 static bool spoil_copies_of(const struct spoiling *spoiling, const struct work *work)
 {
-    for (const struct work *later = work->next; later; later = later->next) {
-        if (later->reads != work->writes || later->writes == work->writes)
-            continue;
-        for (size_t i = 0; i < later->count; i++) {
-            const struct region *region = &later->regions[i];
-            if (!overlaps(region, spoiling->from, spoiling->to))
-                continue;
-            struct spoiling part = *spoiling;
-            if (part.from < region->to)
-                part.from = region->to;
-            if (part.to > region->to + region->length)
-                part.to = region->to + region->length;
-            if (!spoil(&part, later))
-                return false;
-        }
-    }
+    for (struct work *later = work->next; later; later = later->next)
+        if (later->reads == work->writes && later->writes != work->writes &&
+            !spoil_all_of(spoiling, later))
+            return false;
     return true;
 }
 
@@ -84,14 +99,14 @@ static bool spoil(const struct spoiling *spoiling, const struct work *work)
 
 /* ---- All of it ---- */
 
+/* Regions of a work are in the order of their offsets. */
 static void note_lost(const struct map *map, size_t from, size_t to, struct lost_bytes *lost)
 {
     if (!(syncedmem_map_summary(map, from, to).in_any & LOST))
         return;
-    if (lost->from == lost->to || from < lost->from)
+    if (lost->from == lost->to)
         lost->from = from;
-    if (to > lost->to)
-        lost->to = to;
+    lost->to = to;
 }
 
 bool syncedmem_failure_take_back(struct root *root, struct work *work, struct lost_bytes *lost)

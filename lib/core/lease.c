@@ -36,12 +36,18 @@ syncedmem_status_t syncedmem_lease_check(const struct root *root, size_t from, s
     return lease ? busy(root, lease) : SYNCEDMEM_OK;
 }
 
-syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned slot)
+syncedmem_status_t syncedmem_lease_check_at(const struct root *root, unsigned slot, size_t from,
+                                            size_t to)
 {
     for (const struct lease *lease = root->body->leases.open; lease; lease = lease->next)
-        if (lease->slot == slot && !is_empty(lease))
+        if (lease->slot == slot && from < lease->to && lease->from < to && !is_empty(lease))
             return busy(root, lease);
     return SYNCEDMEM_OK;
+}
+
+syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned slot)
+{
+    return syncedmem_lease_check_at(root, slot, 0, SIZE_MAX);
 }
 
 bool syncedmem_lease_overlaps(const struct root *root, size_t from, size_t to)

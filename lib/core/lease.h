@@ -38,7 +38,11 @@ struct leases {
 syncedmem_status_t syncedmem_lease_check(const struct root *root, size_t from, size_t to,
                                          bool writing);
 
-/* The same for whatever concerns all memory of a slot: any lease there, of whatever range. */
+/* BUSY when a range of a slot is leased in any mode. */
+syncedmem_status_t syncedmem_lease_check_at(const struct root *root, unsigned slot, size_t from,
+                                            size_t to);
+
+/* The same for all memory of the slot. */
 syncedmem_status_t syncedmem_lease_check_slot(const struct root *root, unsigned slot);
 
 /* Whether any lease overlaps the range. */

@@ -195,6 +195,17 @@ static size_t list_alone(const struct map *map, unsigned slot, struct region *re
     return count;
 }
 
+/* The holder of a lease goes on with bytes whose upload has failed, and that are elsewhere now. */
+static syncedmem_status_t check_target(const struct root *root, unsigned target,
+                                       const struct region *regions, size_t count)
+{
+    syncedmem_status_t status = SYNCEDMEM_OK;
+    for (size_t i = 0; status == SYNCEDMEM_OK && i < count; i++)
+        status = syncedmem_lease_check_at(root, target, regions[i].to,
+                                          regions[i].to + regions[i].length);
+    return status;
+}
+
 static syncedmem_status_t bring(struct root *root, unsigned target, unsigned source,
                                 const struct region *regions, size_t count)
 {
@@ -242,7 +253,9 @@ static syncedmem_status_t save(struct root *root, unsigned dropped)
     if (!regions)
         return syncedmem_error_no_host_memory("a list of regions", count * sizeof *regions);
     list_alone(map, dropped, regions);
-    status = bring(root, target, dropped, regions, count);
+    status = check_target(root, target, regions, count);
+    if (status == SYNCEDMEM_OK)
+        status = bring(root, target, dropped, regions, count);
     free(regions);
     if (status == SYNCEDMEM_OK)
         syncedmem_access_decide(root, target);

@@ -5,11 +5,13 @@
 #include "core/retire.h"
 #include "core/root.h"
 #include "memory/host_block.h"
+#include "trace/trace.h"
 
 struct retired {
     struct retired *next;
     struct copy copy;
     size_t size;
+    uint64_t buffer; /* its number, for the trace */
     size_t count;
     struct work *works[];
 };
@@ -36,8 +38,19 @@ static void free_host(const struct copy *copy, size_t size)
     syncedmem_uncount_process(SYNCEDMEM_STAT_HOST_BYTES, size);
 }
 
-void syncedmem_retired_free(const struct copy *copy, size_t size)
+static void trace_free(const struct copy *copy, size_t size, uint64_t buffer)
 {
+    if (trace_is_on())
+        syncedmem_trace(&(struct trace_event){.kind = TRACE_FREE,
+                                              .buffer = buffer,
+                                              .bytes = size,
+                                              .regions = 1,
+                                              .place = copy->place->name});
+}
+
+void syncedmem_retired_free(const struct copy *copy, size_t size, uint64_t buffer)
+{
+    trace_free(copy, size, buffer);
     if (place_is_host(copy->place)) {
         free_host(copy, size);
         return;
@@ -49,7 +62,7 @@ void syncedmem_retired_free(const struct copy *copy, size_t size)
 
 static void destroy(struct retired *retired)
 {
-    syncedmem_retired_free(&retired->copy, retired->size);
+    syncedmem_retired_free(&retired->copy, retired->size, retired->buffer);
     for (size_t i = 0; i < retired->count; i++)
         syncedmem_work_release(retired->works[i]);
     free(retired);
@@ -191,7 +204,7 @@ static struct retired *make(struct root *root, unsigned slot, size_t users)
     struct retired *retired = malloc(sizeof *retired + (users + 1) * sizeof retired->works[0]);
     if (!retired)
         return NULL;
-    *retired = (struct retired){.copy = *copy, .size = root->size};
+    *retired = (struct retired){.copy = *copy, .size = root->size, .buffer = root->body->number};
     if (may_be_used_by_kernels(copy)) {
         retired->works[0] = work_of_default_stream(copy);
         if (!retired->works[0]) {

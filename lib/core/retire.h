@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct copy;
 struct root;
@@ -20,8 +21,9 @@ struct syncedmem_place;
  */
 bool syncedmem_retire(struct root *root, unsigned slot);
 
-/* Frees a block that nothing uses, and counts that for the process. */
-void syncedmem_retired_free(const struct copy *copy, size_t size);
+/* Frees a block that nothing uses, counts that for the process and traces it with the number of the
+ * buffer that had it. */
+void syncedmem_retired_free(const struct copy *copy, size_t size, uint64_t buffer);
 
 /* Frees what is not in use any more. Waits for nothing. */
 void syncedmem_retired_visit(void);

@@ -105,6 +105,7 @@ static syncedmem_status_t alloc_list(unsigned slot, unsigned source, size_t coun
     list->reads = (int)source;
     list->writes = (int)slot;
     list->count = count;
+    list->moves = true;
     list->is_fill = slot == source;
     return SYNCEDMEM_OK;
 }

@@ -84,7 +84,7 @@ static void unlink_work(struct root *root, struct work *work)
  * to come after that one has to come after this. */
 static bool stands_for(const struct work *later, const struct work *earlier)
 {
-    if (earlier->count > 0 || earlier->serial >= later->begun || earlier->from < later->from ||
+    if (earlier->moves || earlier->serial >= later->begun || earlier->from < later->from ||
         later->to < earlier->to)
         return false;
     if (later->writes != NO_SLOT) /* and touches nothing else */
@@ -394,8 +394,9 @@ static size_t leave(struct region region, size_t from, size_t to, struct region 
     return count;
 }
 
-/* Only one of the regions, which do not overlap, can hold all of the range and become two. */
-static void cut(struct work *work, size_t from, size_t to)
+/* Only one of the regions, which do not overlap, can hold all of the range and become two; then none of
+ * the others goes. */
+void syncedmem_work_cut(struct work *work, size_t from, size_t to)
 {
     struct region left[2];
     size_t count = 0;
@@ -403,16 +404,13 @@ static void cut(struct work *work, size_t from, size_t to)
         const size_t parts = leave(work->regions[i], from, to, left);
         if (parts > 0)
             work->regions[count++] = left[0];
-        if (parts == 2 && count <= i) {
-            work->regions[count++] = left[1];
-        } else if (parts == 2) {
-            memmove(&work->regions[count + 1], &work->regions[i + 1],
-                    (work->count - i - 1) * sizeof left[1]);
-            work->regions[count] = left[1];
-            work->count++;
-            i++;
-            count++;
-        }
+        if (parts < 2)
+            continue;
+        memmove(&work->regions[count + 1], &work->regions[i + 1],
+                (work->count - i - 1) * sizeof left[1]);
+        work->regions[count++] = left[1];
+        work->count++;
+        i++;
     }
     work->count = count;
 }
@@ -430,7 +428,7 @@ void syncedmem_work_overwritten(struct root *root, size_t from, size_t to, int m
         if (work->count == 0 || !overlaps(work, from, to))
             continue;
         if (!(through & slot_bit((unsigned)work->writes)))
-            cut(work, from, to);
+            syncedmem_work_cut(work, from, to);
         else if (work->reads != NO_SLOT)
             through |= slot_bit((unsigned)work->reads);
     }

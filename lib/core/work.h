@@ -33,6 +33,7 @@ struct work {
     uint64_t serial;              /* of the root's works, in their order */
     uint64_t begun;               /* it came after lower numbers only; of a lease: at its begin() */
     uint64_t trace;               /* its number in the trace, 0: none */
+    bool moves;                   /* a transfer or a fill: when it fails someone has to be told */
     bool is_fill;                 /* of fresh bytes */
     int reads;                    /* slot, or NO_SLOT; of a fill the same as `writes` */
     int writes;                   /* slot, or NO_SLOT */
@@ -116,6 +117,9 @@ syncedmem_status_t syncedmem_work_reserve(struct root *root, size_t from, size_t
 /* [from, to) has new bytes: no outcome of earlier work matters to them; but that of what brought
  * bytes to the slot that they were made from (NO_SLOT: from none). */
 void syncedmem_work_overwritten(struct root *root, size_t from, size_t to, int made_from);
+
+/* The work does not bring [from, to) any more; there has to be room. */
+void syncedmem_work_cut(struct work *work, size_t from, size_t to);
 
 /* The slot's memory is another one from now on, or none: no work concerns it. */
 void syncedmem_work_leave_slot(struct root *root, unsigned slot);

@@ -238,8 +238,11 @@ void step_drop(void)
     struct buffer *buffer = some_buffer();
     const int place = (int)below(PLACES);
     say("drop buffer %d at %s", buffer->identity, place_name(place));
-    if (took(buffer, "drop", syncedmem_drop(buffer->handle, world.places[place]),
-             is_leased_at(buffer, place))) {
+    const syncedmem_status_t status = syncedmem_drop(buffer->handle, world.places[place]);
+    /* Nothing is saved to where a lease goes on whose upload has failed. */
+    const bool is_in_the_way =
+        world.fails && status == SYNCEDMEM_BUSY && is_leased(buffer) && place == HOST;
+    if (!is_in_the_way && took(buffer, "drop", status, is_leased_at(buffer, place))) {
         forget_failures(buffer);
         block_end(&buffer->blocks[place]);
     }

@@ -164,3 +164,72 @@ Test(late_chains, fresh_bytes_that_were_copied_on)
     cr_assert(pattern_is(pointer + HALF, HALF, BEFORE));
     chain_end(&chain);
 }
+
+/* What the kernels of a lease read was never there; that the bytes have been written since makes no
+ * difference to them. */
+Test(late_chains, read_and_overwritten)
+{
+    for (int is_fresh = 0; is_fresh < 2; is_fresh++) {
+        struct chain chain;
+        chain_begin(&chain, is_fresh != 0);
+        lease(&chain, 0, SYNCEDMEM_READ, 0, SIZE, chain.stream);
+        lease(&chain, 0, SYNCEDMEM_WRITE, 0, SIZE, chain.stream);
+        let_it_fail(&chain, SYNCEDMEM_DEVICE_ERROR);
+        cr_assert_eq(syncedmem_head(chain.buffer), SYNCEDMEM_HEAD_AT_GPU);
+        chain_end(&chain);
+    }
+}
+
+/* A copy of what never arrived fails as well, when its bytes have been brought anew. */
+Test(late_chains, two_failures_one_after_the_other)
+{
+    for (int is_fresh = 0; is_fresh < 2; is_fresh++) {
+        struct chain chain;
+        struct gate second_gate;
+        syncedmem_stream *second;
+        const unsigned char *pointer;
+        chain_begin(&chain, is_fresh != 0);
+        assert_ok(syncedmem_stream_create(sim(1), &second));
+        lease(&chain, 0, SYNCEDMEM_READ, 0, SIZE, chain.stream);
+        if (!is_fresh) { /* so that the copy comes from the other device */
+            lease(&chain, 0, SYNCEDMEM_READ_WRITE, 0, SIZE, chain.stream);
+        }
+        gate_put(&second_gate, second);
+        assert_ok(syncedmem_sim_fail(sim(1), SYNCEDMEM_SIM_FAIL_COPY_LATE, 1));
+        assert_ok(syncedmem_prefetch(chain.buffer, sim(1), 0, SIZE, second));
+        gate_open(&chain.gate);
+        assert_ok(syncedmem_stream_wait(chain.stream));
+        size_t there;
+        assert_status(syncedmem_prefetch(chain.buffer, sim(1), 0, SIZE, second),
+                      SYNCEDMEM_DEVICE_ERROR);
+        assert_ok(syncedmem_valid_bytes(chain.buffer, sim(1), 0, SIZE, &there));
+        cr_assert_eq(there, 0);
+        assert_ok(syncedmem_prefetch(chain.buffer, sim(1), 0, SIZE, second));
+        gate_open(&second_gate);
+        assert_status(syncedmem_wait(chain.buffer), SYNCEDMEM_DEVICE_ERROR);
+        assert_ok(syncedmem_valid_bytes(chain.buffer, sim(1), 0, SIZE, &there));
+        cr_assert_eq(there, SIZE);
+        assert_ok(syncedmem_cpu_data(chain.buffer, (const void **)&pointer));
+        cr_assert(is_fresh ? is_zero(pointer, SIZE) : pattern_is(pointer, SIZE, BEFORE));
+        syncedmem_stream_release(second);
+        chain_end(&chain);
+    }
+}
+
+/* Nothing is saved to where the holder of a lease still writes. */
+Test(late_chains, dropped_under_a_lease)
+{
+    struct chain chain;
+    void *pointer;
+    syncedmem_token_t token;
+    chain_begin(&chain, false);
+    assert_ok(syncedmem_begin(chain.buffer, sim(0), SYNCEDMEM_READ_WRITE, 0, SIZE, chain.stream,
+                              &pointer, NULL, &token));
+    let_it_fail(&chain, SYNCEDMEM_DEVICE_ERROR);
+    assert_status(syncedmem_drop(chain.buffer, syncedmem_host()), SYNCEDMEM_BUSY);
+    device_pattern_write(0, pointer, SIZE, JUNK);
+    assert_ok(syncedmem_end(chain.buffer, token));
+    assert_ok(syncedmem_drop(chain.buffer, syncedmem_host()));
+    holds_what_was_before(&chain);
+    chain_end(&chain);
+}
