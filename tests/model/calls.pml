@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The calls. Each is what happens under the root's lock. A call that would return an error, or that
- * there is no room for within the bounds, changes nothing; one that waits is tried again (by the caller
- * of `processes.pml`, which blocks for what is in `set`; otherwise whenever the user likes).
+ * there is no room for within the bounds, changes nothing; one that waits is tried again (by the
+ * caller of `processes.pml`, which blocks for what is in `set`; otherwise whenever the user likes).
  */
 
 #define writes(mode) ((mode) != READ)
 
 /* The set of places that a call sees. A view has the root's. */
 #ifdef VIEW_OWN_FLAGS
-#define seen(range, seg) ((range) == VIEW && view_valid != 0 -> view_valid : valid[seg])
-#define note_view(range) if :: (range) == VIEW -> view_valid = valid[1] :: else fi
+#define is_view(range) ((range) == VIEW && view_valid != 0)
+#define seen(range, seg) (is_view(range) * view_valid + !is_view(range) * valid[seg])
 #else
 #define seen(range, seg) valid[seg]
-#define note_view(range) skip
 #endif
 
 /* ready: false when an open lease excludes the use: BUSY. */
 inline check_leases(range, writing)
 {
-#ifndef NO_LEASE_CHECK
+#ifdef NO_LEASE_CHECK
+    skip
+#else
     for (x : 0 .. LEASES - 1) {
         ready = ready && !(lease[x].open && (lease[x].segs & (range)) != 0 &&
                            ((writing) || writes(lease[x].mode)))
@@ -37,8 +38,8 @@ inline check_lost(p, range)
 
 /* ---- Where missing bytes come from ---- */
 
-/* o: where a segment is to come from: NO_SLOT: nothing is to be done, the place itself: zeros. Which of
- * several is not said: the library takes the host first, a later one may take the cheapest. */
+/* o: where a segment is to come from: NO_SLOT: nothing is to be done, the place itself: zeros.
+ * Which of several is not said: the library takes the host first; ANY_SOURCE leaves it open. */
 inline find_source(p, range, seg, prefer)
 {
     v = seen(range, seg);
@@ -169,14 +170,7 @@ inline mark(p, range, mode)
         if
         :: has(range, g) && writes(mode) ->
             new_version(g);
-#ifdef VIEW_OWN_FLAGS
-            if
-            :: range == VIEW && view_valid != 0 -> view_valid = bit(p)
-            :: else -> valid[g] = bit(p)
-            fi;
-#else
             valid[g] = bit(p);
-#endif
             if
             :: mode == WRITE -> depends(block[p], g, 0)
             :: else
@@ -189,7 +183,10 @@ inline mark(p, range, mode)
     :: writes(mode) -> overwritten(range, (mode == WRITE -> NO_SLOT : p))
     :: else
     fi;
-    note_view(range)
+#ifdef VIEW_OWN_FLAGS
+    view_valid = ((range) == VIEW -> valid[1] : view_valid);
+#endif
+    keep = 0
 }
 
 /* ---- Leases ---- */
@@ -211,6 +208,7 @@ inline open_lease(n, p, range, m, s)
     lease[n].mode = m;
     lease[n].segs = range;
     lease[n].stream = s;
+    lease[n].begun = works;
     lease[n].told = told;
     for (g : 0 .. SEGS - 1) {
         if
@@ -234,6 +232,7 @@ inline close_lease(n)
     lease[n].mode = 0;
     lease[n].segs = 0;
     lease[n].stream = 0;
+    lease[n].begun = 0;
     lease[n].told = 0;
     for (x : 0 .. SEGS - 1) {
         lease[n].want[x] = 0;
@@ -250,11 +249,13 @@ inline launch(n)
     put(o, set, i, j);
     set = 0;
     work[k].source = block[lease[n].place];
+    work[k].begun = lease[n].begun;
     work[k].told = lease[n].told;
     for (g : 0 .. SEGS - 1) {
         work[k].want[g] = lease[n].want[g];
         work[k].make[g] = lease[n].make[g]
     }
+    drop_stood_for(k)
 }
 
 /* begin() at a device: stream-ordered. */
@@ -433,22 +434,21 @@ inline find_fresh(p, range)
 
 #define alone(seg, p) (valid[seg] == bit(p))
 
-/* set: what has to end first: what brings bytes that are only here; and transfers from here or to here:
- * if they fail, this is where the bytes are, or what says that others are void. */
+/* Where bytes go that are nowhere else. */
+#define saved_at(p) ((p) != HOST -> HOST : \
+    (block[1] == NO_BLOCK && block[PLACES - 1] != NO_BLOCK -> PLACES - 1 : 1))
+
+/* set: what has to end first: what writes here; and transfers from here: if they fail, this is
+ * where the bytes are. */
 inline find_blockers_of_drop(p)
 {
     set = 0;
-    for (g : 0 .. SEGS - 1) {
-        if
-        :: alone(g, p) -> add_unfinished(p, WHOLE, false)
-        :: else
-        fi
-    }
+    add_unfinished(p, WHOLE, adopted[block[p]]);
     for (x : 0 .. OPS - 1) {
 #ifndef DROP_UNARRIVED
         if
-        :: work[x].is == QUEUED && work[x].listed && work[x].moves && work[x].regions != 0 &&
-           (work[x].reads == p || work[x].writes == p) -> set = set | bit(x)
+        :: work[x].is == QUEUED && work[x].listed && work[x].regions != 0 &&
+           work[x].reads == p -> set = set | bit(x)
         :: else
         fi
 #else
@@ -456,18 +456,14 @@ inline find_blockers_of_drop(p)
 #endif
     }
     if
-    :: (alone(0, p) || alone(1, p)) -> o = (p == HOST -> 1 : HOST); add_unfinished(o, WHOLE, true)
-    :: else
-    fi;
-    if
-    :: adopted[block[p]] -> add_unfinished(p, WHOLE, true)
+    :: (alone(0, p) || alone(1, p)) -> o = saved_at(p); add_unfinished(o, WHOLE, true)
     :: else
     fi
 }
 
 inline save(p)
 {
-    o = (p == HOST -> 1 : HOST);
+    o = saved_at(p);
     ensure_memory(o);
     for (g : 0 .. SEGS - 1) {
         if
@@ -493,7 +489,13 @@ inline drop(p)
     :: else
     fi;
     for (x : 0 .. LEASES - 1) {
-        ready = ready && !(lease[x].open && lease[x].place == p)
+        ready = ready && !(lease[x].open && lease[x].place == p);
+#ifndef SAVE_UNDER_LEASE
+        /* After a failure what a lease writes elsewhere may be only here. */
+        ready = ready && !(lease[x].open && writes(lease[x].mode) &&
+                           ((has(lease[x].segs, 0) && alone(0, p)) ||
+                            (has(lease[x].segs, 1) && alone(1, p))))
+#endif
     }
     if
     :: ready && (alone(0, p) || alone(1, p)) -> save(p)
@@ -579,11 +581,12 @@ inline release()
     over = true
 }
 
-/* When all has ended and all failures have been told: every place that is marked holds the newest bytes,
- * and they are somewhere, but for what is fresh or was said to be lost. */
+/* When all has ended and all failures have been told: every place that is marked holds the newest
+ * bytes, and they are somewhere, but for what is fresh or was said to be lost. */
 inline audit()
 {
     reap();
+    assert(!owed);
     for (g : 0 .. SEGS - 1) {
         for (j : 0 .. PLACES - 1) {
             assert(!(has(valid[g], j) && content[at(block[j], g)] != newest[g]))

@@ -3,8 +3,8 @@
  * The rules of coherence and asynchrony, to be searched exhaustively. docs/model.md says what is
  * modelled, within which bounds, and which function of the library each part stands for.
  *
- * A variant is chosen by macros, see `check`. What a function of the library does under the root's lock
- * is one d_step: no one else could look in between.
+ * A variant is chosen by macros, see `check`. What a function of the library does under the root's
+ * lock is one d_step: no one else could look in between.
  */
 
 /* ---- Bounds ---- */
@@ -64,7 +64,7 @@ byte content[BLOCKS * SEGS];
 byte state[BLOCKS];   /* of blocks */
 byte rests[BLOCKS];   /* works that have to end before a retired block is freed */
 #if FAILURES > 0
-byte from[BLOCKS * SEGS]; /* works whose success the bytes depend on: the truth, not the library's */
+byte from[BLOCKS * SEGS]; /* works whose success the bytes depend on: the truth */
 #endif
 bool adopted[BLOCKS];
 
@@ -75,7 +75,7 @@ byte newest[SEGS] = 1; /* the version that a reader has to see: the truth */
 byte block[PLACES] = NO_BLOCK;
 bool zeroed;       /* fresh bytes are zero in the host's block */
 #ifdef VIEW_OWN_FLAGS
-byte view_valid;
+byte view_valid; /* 0: the view was not used yet */
 #endif
 
 /* ---- Works, in the order of their start. A mask of works has a bit for each index ---- */
@@ -94,6 +94,7 @@ typedef Work {
     byte want[SEGS]; /* versions; 0: none */
     byte make[SEGS];
     byte after;      /* works of other streams that come first */
+    byte begun;      /* it came after those below only; of a lease: as of its begin() */
     byte lease;      /* 1 + lease whose kernel it is, while that is open */
     byte told;       /* failures that had been told when it was asked for */
 };
@@ -109,6 +110,7 @@ typedef Lease {
     byte mode;
     byte segs;
     byte stream;
+    byte begun; /* works that there were */
     byte want[SEGS];
     byte make[SEGS];
     byte told;
@@ -117,6 +119,7 @@ Lease lease[LEASES];
 
 byte failures; /* so far */
 byte told;     /* of them */
+bool owed;     /* someone saw what a failure left, and it was not told yet */
 bool over;     /* the last handle is gone */
 
 #ifdef CALLER

@@ -13,8 +13,8 @@
     :: atomic { \
         can_run(n) -> \
         if \
-        :: d_step { carry_out(n) } \
-        :: may_fail(n) -> d_step { fail(n) } \
+        :: d_step { printf("work %d runs\n", n); carry_out(n) } \
+        :: may_fail(n) -> d_step { printf("work %d fails\n", n); fail(n) } \
         fi \
     }
 
@@ -40,7 +40,9 @@ inline choose_range(range)
 {
     if
     :: range = VIEW
+#ifndef ONE_RANGE
     :: range = WHOLE
+#endif
 #ifdef PARTS
     :: range = 1
 #endif
@@ -82,6 +84,7 @@ inline choose_stream(s)
 
 inline end_lease(n)
 {
+    printf("end: lease %d\n", n);
     if
     :: lease[n].stream == NO_STREAM -> end_on_host(n)
     :: else -> end_on_stream(n)
@@ -92,8 +95,8 @@ inline end_lease(n)
     has(seen(range, seg), d))
 #define gives_all(range, d) (gives(range, 0, d) && gives(range, 1, d))
 
-/* ---- The end: at any moment. What was started has to come to its end all the same: where nothing can
- * go on any more this blocks, which is reported as an invalid end state ---- */
+/* ---- The end: at any moment. What was started has to come to its end all the same: where nothing
+ * can go on any more this blocks, which is reported as an invalid end state ---- */
 
 #define nothing_queued (work[0].is != QUEUED && work[1].is != QUEUED && work[2].is != QUEUED && \
     (OPS < 4 || work[OPS - 1].is != QUEUED))
@@ -126,6 +129,7 @@ active proctype User()
         choose_range(range); choose_mode(m); choose_stream(s); choose_source(prefer);
         d_step {
             p = device_of(s);
+            printf("begin: place %d, mode %d, range %d, stream %d\n", p, m, range, s);
             begin(p, m, range, s, prefer);
             range = 0; m = 0; s = 0; prefer = 0; p = 0; l = 0
         } }
@@ -137,6 +141,7 @@ active proctype User()
         choose_range(range); choose_stream(s); choose_source(prefer);
         d_step {
             p = device_of(s);
+            printf("prefetch: place %d, range %d, stream %d\n", p, range, s);
             prefetch(p, range, s, prefer);
             range = 0; s = 0; prefer = 0; p = 0
         } }
@@ -145,6 +150,7 @@ active proctype User()
         choose_range(range); choose_stream(s);
         d_step {
             prefer = device_of(s);
+            printf("prefetch: place 0, range %d, stream %d\n", range, s);
             if
             :: gives_all(range, prefer) -> prefetch(HOST, range, s, prefer)
             :: else
@@ -154,12 +160,20 @@ active proctype User()
 #ifndef NO_HOST
     :: atomic { unlocked ->
         choose_range(range); choose_mode(m); choose_source(prefer);
-        d_step { use_host(m, range, prefer, false); set = 0; range = 0; m = 0; prefer = 0; l = 0 } }
+        d_step {
+            printf("host: mode %d, range %d\n", m, range);
+            use_host(m, range, prefer, false);
+            set = 0; range = 0; m = 0; prefer = 0; l = 0
+        } }
 #endif
 #ifdef HOST_LEASES
     :: atomic { unlocked ->
         choose_range(range); choose_mode(m); choose_source(prefer);
-        d_step { use_host(m, range, prefer, true); set = 0; range = 0; m = 0; prefer = 0; l = 0 } }
+        d_step {
+            printf("begin: place 0, mode %d, range %d\n", m, range);
+            use_host(m, range, prefer, true);
+            set = 0; range = 0; m = 0; prefer = 0; l = 0
+        } }
 #endif
 #ifdef DROPS
     :: atomic { unlocked ->
@@ -170,10 +184,10 @@ active proctype User()
         :: p = 2
 #endif
         fi;
-        d_step { drop(p); set = 0; p = 0 } }
+        d_step { printf("drop: place %d\n", p); drop(p); set = 0; p = 0 } }
 #endif
 #ifdef ADOPTS
-    :: atomic { unlocked -> d_step { adopt(); set = 0 } }
+    :: atomic { unlocked -> d_step { printf("adopt\n"); adopt(); set = 0 } }
 #endif
     :: atomic { unlocked && !lease[0].open && !lease[LEASES - 1].open -> break }
     od;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Works: their order, their end, their failure; and the blocks that wait for them. */
 
-/* ---- Versions: numbered in the order in which they are met, so that states which differ in nothing
- * but numbers are one ---- */
+/* ---- Versions: numbered in the order in which they are met, so that states which differ in
+ * nothing but numbers are one ---- */
 
 inline number(version)
 {
@@ -17,6 +17,8 @@ inline number(version)
     fi
 }
 
+#define is_fill(n) (work[n].is != 0 && work[n].moves && work[n].source == work[n].target)
+
 /* z: whether anyone will look at a segment of a block. Where no one will it holds nothing, which is
  * worse than something old for those who look all the same. */
 inline is_looked_at(b, seg)
@@ -24,7 +26,27 @@ inline is_looked_at(b, seg)
     z = (state[b] == IN_USE && (has(valid[seg], place_of(b)) ||
                                 (valid[seg] == 0 && zeroed && place_of(b) == HOST)));
     for (x : 0 .. OPS - 1) {
-        z = z || (work[x].is != 0 && work[x].source == b && has(work[x].segs, seg))
+        z = z || (work[x].is != 0 && work[x].source == b && has(work[x].segs, seg));
+        /* Bytes that a fill may leave as fresh as they were. */
+        z = z || (zeroed && b == block[HOST] && is_fill(x) && has(work[x].regions, seg))
+    }
+}
+
+/* For who reads a trail; a search does not print. */
+inline print_state()
+{
+    printf("    map %d %d, zeroed %d, bytes host %d %d, device %d %d\n", valid[0], valid[1], zeroed,
+           content[at(block[0], 0) % (BLOCKS * SEGS)], content[at(block[0], 1) % (BLOCKS * SEGS)],
+           content[at(block[1], 0) % (BLOCKS * SEGS)], content[at(block[1], 1) % (BLOCKS * SEGS)]);
+    for (x : 0 .. OPS - 1) {
+        if
+        :: work[x].is != 0 ->
+            printf("    %d is %d, listed %d: segs %d, arriving %d, ", x, work[x].is,
+                   work[x].listed, work[x].segs, work[x].regions);
+            printf("%d -> %d, stream %d, after %d, begun %d\n", work[x].reads, work[x].writes,
+                   work[x].stream, work[x].after, work[x].begun)
+        :: else
+        fi
     }
 }
 
@@ -50,6 +72,7 @@ inline tidy()
             content[at(y, h)] = (!z -> 0 : (v == SPOILED -> SPOILED : numbers[v]))
         }
     };
+    print_state();
     h = 0 /* a d_step may not end with a loop */
 }
 
@@ -76,7 +99,8 @@ inline clear_work(n)
 {
     work[n].is = 0; work[n].listed = false; work[n].stream = 0; work[n].segs = 0;
     work[n].regions = 0; work[n].reads = 0; work[n].writes = 0; work[n].source = 0;
-    work[n].target = 0; work[n].after = 0; work[n].lease = 0; work[n].told = 0; work[n].moves = false;
+    work[n].target = 0; work[n].after = 0; work[n].begun = 0; work[n].lease = 0;
+    work[n].told = 0; work[n].moves = false;
     work[n].want[0] = 0; work[n].want[1] = 0; work[n].make[0] = 0; work[n].make[1] = 0
 }
 
@@ -87,6 +111,7 @@ inline move_work(to, n)
     work[to].regions = work[n].regions; work[to].reads = work[n].reads;
     work[to].writes = work[n].writes; work[to].source = work[n].source;
     work[to].target = work[n].target; work[to].after = work[n].after;
+    work[to].begun = work[n].begun;
     work[to].lease = work[n].lease; work[to].told = work[n].told; work[to].moves = work[n].moves;
     work[to].want[0] = work[n].want[0]; work[to].want[1] = work[n].want[1];
     work[to].make[0] = work[n].make[0]; work[to].make[1] = work[n].make[1]
@@ -95,7 +120,11 @@ inline move_work(to, n)
 inline remove_work(n)
 {
     for (x : 0 .. OPS - 1) {
-        work[x].after = without(work[x].after, n)
+        work[x].after = without(work[x].after, n);
+        work[x].begun = work[x].begun - (work[x].begun > n -> 1 : 0)
+    }
+    for (x : 0 .. LEASES - 1) {
+        lease[x].begun = lease[x].begun - (lease[x].begun > n -> 1 : 0)
     }
     for (x : 0 .. STREAMS - 1) {
         stream_after[x] = without(stream_after[x], n)
@@ -189,8 +218,7 @@ inline leave_slot(p)
             fi;
             if
             :: work[x].reads == NO_SLOT && work[x].writes == NO_SLOT ->
-                work[x].listed = false;
-                told = told + (work[x].is == FAILED -> 1 : 0)
+                work[x].listed = false
             :: else
             fi
         :: else
@@ -250,7 +278,15 @@ inline ensure_memory(p)
     (work[n].writes == (slot) || ((writing) && work[n].reads == (slot))))
 #endif
 
-#define comes_after(later, earlier) ((work[earlier].segs & work[later].segs) != 0 && \
+#ifdef NO_BEGUN
+#define began_after(later, earlier) ((earlier) < (later))
+#else
+#define began_after(later, earlier) ((earlier) < work[later].begun)
+#endif
+
+/* Whether `later` came after `earlier`. */
+#define comes_after(later, earlier) (began_after(later, earlier) && \
+    (work[earlier].segs & work[later].segs) != 0 && \
     ((work[earlier].writes != NO_SLOT && (work[later].writes == work[earlier].writes || \
                                           work[later].reads == work[earlier].writes)) || \
      (work[later].writes != NO_SLOT && work[earlier].reads == work[later].writes)))
@@ -258,7 +294,9 @@ inline ensure_memory(p)
 /* Puts a stream's further work after all that conflicts. */
 inline order(s, slot, range, writing)
 {
-#ifndef NO_STREAM_WAIT
+#ifdef NO_STREAM_WAIT
+    skip
+#else
     for (x : 0 .. OPS - 1) {
         if
         :: conflicts(x, slot, range, writing) && work[x].is == QUEUED && work[x].stream != s ->
@@ -303,11 +341,46 @@ inline put(s, range, slot_read, slot_written)
     :: else
     fi;
     work[k].after = stream_after[s];
+    work[k].begun = k;
     work[k].told = told;
     stream_after[s] = 0
 }
 
-/* ---- New bytes: earlier works' outcomes do not matter to them, but of those that they come from ---- */
+/* ---- What a lease's work stands for: it came after it, and so does who comes after that ---- */
+
+#ifdef STANDS_FOR_MOVES
+#define can_stand_for(later, earlier) (work[earlier].regions == 0 && began_after(later, earlier))
+#else
+#define can_stand_for(later, earlier) (work[earlier].regions == 0 && \
+    !work[earlier].moves && began_after(later, earlier))
+#endif
+#ifdef STANDS_FOR_OTHERS
+#define same_stream(later, earlier) true
+#else
+#define same_stream(later, earlier) (work[earlier].stream == work[later].stream)
+#endif
+
+#define stands_for_written(later, earlier) (work[later].writes != NO_SLOT && \
+    (work[earlier].writes == NO_SLOT || work[earlier].writes == work[later].writes) && \
+    (work[earlier].reads == NO_SLOT || work[earlier].reads == work[later].writes))
+#define stands_for_read(later, earlier) (work[later].writes == NO_SLOT && \
+    work[earlier].writes == NO_SLOT && work[earlier].reads == work[later].reads && \
+    same_stream(later, earlier))
+#define stands_for(later, earlier) (work[earlier].is != 0 && work[earlier].listed && \
+    (work[earlier].segs & ~work[later].segs) == 0 && can_stand_for(later, earlier) && \
+    (stands_for_written(later, earlier) || stands_for_read(later, earlier)))
+
+inline drop_stood_for(n)
+{
+    for (x : 0 .. OPS - 1) {
+        if
+        :: x < n && stands_for(n, x) -> work[x].listed = false
+        :: else
+        fi
+    }
+}
+
+/* ---- New bytes: how earlier works end does not matter, but of those that they come from ---- */
 
 inline overwritten(range, made_from)
 {
@@ -342,8 +415,8 @@ inline overwritten(range, made_from)
 inline find_origin(n, seg)
 {
     if
-    :: work[n].reads == work[n].writes -> instead = 0
-    :: work[n].reads != work[n].writes && work[n].reads == NO_SLOT -> instead = LOST
+    :: is_fill(n) -> instead = 0
+    :: !is_fill(n) && work[n].reads == NO_SLOT -> instead = LOST
     :: else ->
         instead = bit(work[n].reads);
 #ifndef SOURCE_ALWAYS_GOOD
@@ -394,8 +467,9 @@ inline withdraw(n, seg)
         :: else
         fi
     }
-#ifdef KEEP_ZEROED
-    zeroed = keep;
+#ifndef KEEP_ZEROED
+    /* What is fresh again is not zero where it was copied to, even if that does not count now. */
+    zeroed = zeroed && instead != 0
 #endif
 }
 
@@ -407,6 +481,13 @@ inline judge(seg)
     }
 }
 
+inline judge_origin(seg)
+{
+    for (x : 0 .. PLACES - 1) {
+        assert(!(has(valid[seg], x) && is_void(block[x], seg)))
+    }
+}
+
 inline take_back(n)
 {
     for (g : 0 .. SEGS - 1) {
@@ -415,9 +496,7 @@ inline take_back(n)
             find_origin(n, g);
             find_spoiled(n, g);
             set = 0;
-            keep = zeroed;
             withdraw(n, g);
-            keep = 0;
             if
             :: (valid[g] & set) != 0 && (valid[g] & ~set) == 0 ->
                 judge(g);
@@ -425,7 +504,8 @@ inline take_back(n)
                 assert(!(instead == LOST && work[n].reads == NO_SLOT));
                 valid[g] = instead;
                 newest[g] = (instead == LOST -> 0 :
-                             (instead == 0 -> work[n].make[g] : work[n].want[g]))
+                             (instead == 0 -> work[n].make[g] : work[n].want[g]));
+                judge_origin(g)
             :: (valid[g] & set) != 0 && (valid[g] & ~set) != 0 -> valid[g] = valid[g] & ~set
             :: else
             fi
@@ -442,7 +522,7 @@ inline forget(n)
 {
     assert(work[n].is != QUEUED);
     if
-    :: work[n].is == FAILED -> failure = true; told++; take_back(n)
+    :: work[n].is == FAILED -> failure = true; told++; owed = false; take_back(n)
     :: else
     fi;
     work[n].listed = false
@@ -519,7 +599,9 @@ inline reap()
  * the library may look later, but would find the same. */
 inline forget_early(n)
 {
-#if FAILURES > 0 && !defined(FORGET_OUT_OF_ORDER)
+#if defined(FORGET_OUT_OF_ORDER)
+    skip
+#elif FAILURES > 0
     find_earlier(n);
     z = true;
     for (x : 0 .. OPS - 1) {
@@ -536,7 +618,7 @@ inline forget_early(n)
     :: else
     fi;
     closure = 0
-#elif FAILURES == 0
+#else
     work[n].listed = false
 #endif
 }
@@ -564,7 +646,8 @@ inline look(n, seg)
     :: v != 0 ->
         assert(state[work[n].source] != FREE);
         v = content[at(work[n].source, seg)];
-        assert(v == work[n].want[seg] || work[n].told < failures)
+        assert(v == work[n].want[seg] || work[n].told < failures);
+        owed = owed || (v != work[n].want[seg] && told < failures)
     :: else
     fi
 }
@@ -642,10 +725,6 @@ inline fail(n)
     }
     work[n].is = FAILED;
     failures++;
-    if
-    :: !work[n].listed -> told++ /* no one is concerned any more */
-    :: else
-    fi;
     tell_end(n);
 #if FAILURES > 0
     for (x : 0 .. BLOCKS * SEGS - 1) {
