@@ -31,11 +31,14 @@ static bool is_in_reach(const struct work *work)
     return work->event && place_in_reach(work->place);
 }
 
+/* What is out of reach did not arrive on the host; what a device has got is its own affair. */
 static syncedmem_status_t outcome_of(const struct work *work)
 {
     syncedmem_status_t outcome = SYNCEDMEM_OK;
     if (is_in_reach(work))
         work->place->backend->event_done(work->event, &outcome);
+    else if (work->writes == HOST_SLOT)
+        outcome = place_require(work->place);
     return outcome;
 }
 
@@ -81,17 +84,15 @@ static void unlink_work(struct root *root, struct work *work)
 }
 
 /* The end of a lease's work says all that the earlier one's would: it came after it, and whoever has
- * to come after that one has to come after this. */
+ * to come after that one has to come after this. Both touch one slot. */
 static bool stands_for(const struct work *later, const struct work *earlier)
 {
     if (earlier->moves || earlier->serial >= later->begun || earlier->from < later->from ||
         later->to < earlier->to)
         return false;
-    if (later->writes != NO_SLOT) /* and touches nothing else */
-        return (earlier->writes == NO_SLOT || earlier->writes == later->writes) &&
-               (earlier->reads == NO_SLOT || earlier->reads == later->writes);
-    return earlier->reads == later->reads && earlier->writes == NO_SLOT &&
-           earlier->stream == later->stream;
+    if (later->writes != NO_SLOT)
+        return earlier->writes == later->writes || earlier->reads == later->writes;
+    return earlier->reads == later->reads && earlier->stream == later->stream;
 }
 
 /* So that a list does not grow with the number of kernels in a queue. */
@@ -111,7 +112,7 @@ void syncedmem_work_add(struct root *root, struct work *work)
     work->serial = ++works->started;
     if (work->begun == 0)
         work->begun = work->serial;
-    if (work->count == 0)
+    if (!work->moves)
         drop_stood_for(root, work);
     work->next = NULL;
     work->previous = works->last;

@@ -211,22 +211,28 @@ static void count_release(struct backend_event *event)
 }
 
 /* The gate never opens: whoever asks the driver hangs, or is counted. */
-static void child_waits_at_the_end(void)
+static syncedmem_buffer *make_for_the_end(syncedmem_stream **out_stream)
 {
     static struct gate gate;
     syncedmem_buffer *buffer;
-    syncedmem_stream *stream;
-    const void *pointer;
     CHILD_OK(syncedmem_sim_configure("devices=2,memory=4m"));
     (void)sim(1);
     CHILD_OK(syncedmem_create(SIZE, &buffer));
     CHILD_OK(syncedmem_fill(buffer, 0, SIZE, 1));
-    CHILD_OK(syncedmem_stream_create(sim(0), &stream));
-    gate_put(&gate, stream);
+    CHILD_OK(syncedmem_stream_create(sim(0), out_stream));
+    gate_put(&gate, *out_stream);
     hook(0);
     table.event_done = end_then_say_not_yet;
     table.event_wait = count_wait;
     table.event_release = count_release;
+    return buffer;
+}
+
+static void child_waits_at_the_end(void)
+{
+    syncedmem_stream *stream;
+    const void *pointer;
+    syncedmem_buffer *buffer = make_for_the_end(&stream);
     CHILD_OK(syncedmem_prefetch(buffer, sim(0), 0, SIZE, stream));
     ends = true;
     (void)syncedmem_wait(buffer);
@@ -240,6 +246,34 @@ static void child_waits_at_the_end(void)
 Test(drivers_end, no_call_follows, .timeout = 60)
 {
     cr_assert_eq(run_in_child(child_waits_at_the_end), 0);
+}
+
+/* What was under way from the device has not arrived, and never will. */
+static void child_pulls_at_the_end(void)
+{
+    syncedmem_stream *stream;
+    syncedmem_token_t token;
+    void *writing;
+    const void *pointer;
+    size_t there;
+    syncedmem_buffer *buffer = make_for_the_end(&stream);
+    CHILD_OK(
+        syncedmem_begin(buffer, sim(0), SYNCEDMEM_WRITE, 0, SIZE, stream, &writing, NULL, &token));
+    CHILD_OK(syncedmem_end(buffer, token));
+    CHILD_OK(syncedmem_prefetch(buffer, syncedmem_host(), 0, SIZE, stream));
+    ends = true;
+    for (int i = 0; i < 2; i++) {
+        CHILD_STATUS(syncedmem_cpu_data(buffer, &pointer), SYNCEDMEM_FORKED);
+    }
+    CHILD_OK(syncedmem_valid_bytes(buffer, syncedmem_host(), 0, SIZE, &there));
+    CHILD_CHECK(there == 0);
+    syncedmem_release(buffer);
+    CHILD_CHECK(calls_after_end == 0);
+}
+
+Test(drivers_end, nothing_arrives_any_more, .timeout = 60)
+{
+    cr_assert_eq(run_in_child(child_pulls_at_the_end), 0);
 }
 
 /* ---- A process is forked while a driver answers ---- */
