@@ -21,6 +21,7 @@ enum { ISLAND = 1000, ISLAND_END = 3000, PART = 1500, PART_END = 2500, CROWD = 5
 enum scene {
     FAILED,      /* an upload that fails */
     CHAIN,       /* the same, written at the device, and copied back */
+    CHAIN_CUT,   /* the same, and copied to another device, where the middle was written since */
     LOST_UPLOAD, /* an upload that has not run when the device is lost */
     LOST_PULL,   /* the same of the only newest bytes on their way to the host */
     CUT,         /* an upload of all, some of which was written since */
@@ -97,6 +98,18 @@ static void crowd_map(struct world *world)
     }
 }
 
+/* Whoever takes the copy back has two pieces to cut out, which takes memory. */
+static void copy_on_and_write(struct world *world)
+{
+    void *pointer;
+    syncedmem_token_t token;
+    assert_ok(syncedmem_prefetch(world->buffer, sim(1), PART, PART_END - PART, world->elsewhere));
+    assert_ok(syncedmem_begin(world->buffer, sim(1), SYNCEDMEM_WRITE, PART + 300, 100,
+                              world->elsewhere, &pointer, NULL, &token));
+    cr_assert(stream_pattern_write(world->elsewhere, pointer, 100, AFTER));
+    assert_ok(syncedmem_end(world->buffer, token));
+}
+
 static void start(struct world *world, enum scene scene)
 {
     syncedmem_place *device = sim(0);
@@ -109,12 +122,16 @@ static void start(struct world *world, enum scene scene)
     }
     make_newest_at_host(world, ISLAND, ISLAND_END);
     gate_put(&world->gate, world->stream);
-    if (scene == FAILED || scene == CHAIN)
+    if (scene == FAILED || scene == CHAIN || scene == CHAIN_CUT)
         assert_ok(syncedmem_sim_fail(device, SYNCEDMEM_SIM_FAIL_COPY_LATE, 1));
     assert_ok(syncedmem_prefetch(world->buffer, device, PART, PART_END - PART, world->stream));
-    if (scene != CHAIN)
+    if (scene != CHAIN && scene != CHAIN_CUT)
         return;
     lease(world, device, SYNCEDMEM_READ_WRITE, PART, PART_END, world->stream);
+    if (scene == CHAIN_CUT) {
+        copy_on_and_write(world);
+        return;
+    }
     assert_ok(
         syncedmem_prefetch(world->buffer, syncedmem_host(), PART, PART_END - PART, world->stream));
 }
@@ -245,7 +262,9 @@ static bool is_quick(enum scene scene, enum call which)
     static const bool quick[CALLS] = {
         [READ_DEVICE] = true, [WRITE_DEVICE] = true, [READ_OTHER_DEVICE] = true,
         [PREFETCH] = true,    [SET_CPU_DATA] = true, [VALID_BYTES] = true};
-    return quick[which] || scene == LOST_UPLOAD || scene == LOST_PULL;
+    const bool reads_host = which == CPU_DATA || which == COPY_FROM || which == COPY_ALL_FROM;
+    return quick[which] || scene == LOST_UPLOAD || scene == LOST_PULL ||
+           (scene == FAILED && reads_host); /* as does the upload */
 }
 
 /* ---- The story ---- */
@@ -355,6 +374,11 @@ Test(no_memory_late, an_upload_that_fails)
 Test(no_memory_late, and_was_copied_back)
 {
     try_scene(CHAIN);
+}
+
+Test(no_memory_late, and_was_copied_on)
+{
+    try_scene(CHAIN_CUT);
 }
 
 Test(no_memory_late, an_upload_that_is_lost)
