@@ -84,11 +84,11 @@ static void unlink_work(struct root *root, struct work *work)
 }
 
 /* The end of a lease's work says all that the earlier one's would: it came after it, and whoever has
- * to come after that one has to come after this. Both touch one slot. */
+ * to come after that one has to come after this. Both touch one slot; while a lease writes, no other
+ * work is listed in its range, and on one stream what is recorded later ends later. */
 static bool stands_for(const struct work *later, const struct work *earlier)
 {
-    if (earlier->moves || earlier->serial >= later->begun || earlier->from < later->from ||
-        later->to < earlier->to)
+    if (earlier->moves || earlier->from < later->from || later->to < earlier->to)
         return false;
     if (later->writes != NO_SLOT)
         return earlier->writes == later->writes || earlier->reads == later->writes;

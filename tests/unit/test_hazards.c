@@ -265,25 +265,90 @@ static void *wait_for_all(void *argument)
     return syncedmem_wait(scene->buffer) == SYNCEDMEM_OK ? argument : NULL;
 }
 
+static void *lease_at_host(void *argument)
+{
+    const struct scene *scene = argument;
+    void *pointer;
+    syncedmem_token_t token;
+    if (syncedmem_begin(scene->buffer, syncedmem_host(), SYNCEDMEM_READ, 0, HALF, NULL, &pointer,
+                        NULL, &token) != SYNCEDMEM_OK) {
+        return NULL;
+    }
+    return syncedmem_end(scene->buffer, token) == SYNCEDMEM_OK ? argument : NULL;
+}
+
+static void *fill_half(void *argument)
+{
+    const struct scene *scene = argument;
+    return syncedmem_fill(scene->buffer, 0, HALF, 5) == SYNCEDMEM_OK ? argument : NULL;
+}
+
 /* The lock is not held by the one that waits. */
 Test(hazards, another_thread_goes_on_beside_one_that_waits)
 {
-    struct scene scene;
-    pthread_t waiting;
-    void *answer;
-    scene_make(&scene, READS);
-    use_earlier(&scene, READS_AND_WRITES);
-    cr_assert_eq(pthread_create(&waiting, NULL, wait_for_all, &scene), 0);
-    while (stat_of(scene.buffer, SYNCEDMEM_STAT_WAITS) == 0) {
-        sleep_ms(1);
+    void *(*const waits[])(void *) = {wait_for_all, lease_at_host, fill_half};
+    for (int i = 0; i < 3; i++) {
+        struct scene scene;
+        pthread_t waiting;
+        void *answer;
+        scene_make(&scene, READS);
+        use_earlier(&scene, READS_AND_WRITES);
+        const uint64_t before = stat_of(NULL, SYNCEDMEM_STAT_WAITS);
+        cr_assert_eq(pthread_create(&waiting, NULL, waits[i], &scene), 0);
+        while (stat_of(NULL, SYNCEDMEM_STAT_WAITS) == before) { /* takes no lock of the buffer's */
+            sleep_ms(1);
+        }
+        lease_on_host(&scene, SYNCEDMEM_READ, HALF, SIZE);
+        write_plainly(&scene, HALF, SIZE);
+        cr_assert(!gate_is_open(&scene.gate));
+        gate_open(&scene.gate);
+        pthread_join(waiting, &answer);
+        cr_assert_not_null(answer);
+        scene_end(&scene);
     }
-    lease_on_host(&scene, SYNCEDMEM_READ, HALF, SIZE);
-    write_plainly(&scene, HALF, SIZE);
+}
+
+/* ---- Work that is no concern of the buffer's ---- */
+
+static syncedmem_buffer *newest_at_device(void)
+{
+    syncedmem_buffer *buffer;
+    void *pointer;
+    syncedmem_token_t token;
+    assert_ok(syncedmem_create(SIZE, &buffer));
+    assert_ok(
+        syncedmem_begin(buffer, sim(0), SYNCEDMEM_WRITE, 0, SIZE, NULL, &pointer, NULL, &token));
+    device_pattern_write(0, pointer, SIZE, 1);
+    assert_ok(syncedmem_end(buffer, token));
+    assert_ok(syncedmem_wait(buffer));
+    return buffer;
+}
+
+/* Kernels of others on the default stream are waited for only where a plain call gave a pointer out. */
+Test(hazards, the_default_stream_is_for_plain_calls)
+{
+    syncedmem_buffer *leased = newest_at_device(), *filled = newest_at_device();
+    syncedmem_buffer *source = newest_at_device(), *dropped = newest_at_device();
+    syncedmem_stream *default_stream;
+    struct scene scene = {.buffer = leased};
+    const void *pointer;
+    pattern_write(scene.bytes, SIZE, 1);
+    assert_ok(syncedmem_stream_default(sim(0), &default_stream));
+    gate_put(&scene.gate, default_stream);
+    lease_on_host(&scene, SYNCEDMEM_READ, 0, HALF);
+    assert_ok(syncedmem_fill(filled, 0, HALF, 5));
+    assert_ok(syncedmem_copy(filled, HALF, source, 0, 100));
+    assert_ok(syncedmem_drop(dropped, sim(0)));
     cr_assert(!gate_is_open(&scene.gate));
-    gate_open(&scene.gate);
-    pthread_join(waiting, &answer);
-    cr_assert_not_null(answer);
-    scene_end(&scene);
+    gate_open_later(&scene.gate, OPEN_AFTER);
+    assert_ok(syncedmem_cpu_data(source, &pointer));
+    cr_assert(gate_is_open(&scene.gate));
+    gate_join(&scene.gate);
+    syncedmem_release(leased);
+    syncedmem_release(filled);
+    syncedmem_release(source);
+    syncedmem_release(dropped);
+    syncedmem_stream_release(default_stream);
 }
 
 /* ---- The end of memory ---- */
