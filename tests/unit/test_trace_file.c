@@ -588,7 +588,7 @@ Test(trace_file, a_child_has_a_file_of_its_own)
     snprintf(name, sizeof name, "%ld", child);
     check_numbers(name, 2, 3);
     struct json *trace = traced_events(traced_path(name));
-    cr_assert_eq(json_number(trace->first, "pid"), child);
+    cr_assert_eq(json_number(trace->first, "pid"), (double)child);
     json_free(trace);
     snprintf(name, sizeof name, "%ld", (long)parent);
     trace = traced_events(traced_path(name));
