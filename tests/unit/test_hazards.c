@@ -257,6 +257,27 @@ Test(hazards, disjoint_ranges)
     check_all(HALF, SIZE);
 }
 
+/* A transfer that is started while a lease is open, around its range, has not ended when the lease's
+ * work has. */
+Test(hazards, started_while_a_lease_was_open)
+{
+    struct scene scene;
+    void *pointer;
+    syncedmem_token_t token;
+    scene_make(&scene, PUSH);
+    assert_ok(syncedmem_begin(scene.buffer, sim(0), SYNCEDMEM_READ, 1000, 500, scene.beside,
+                              &pointer, NULL, &token));
+    assert_ok(syncedmem_prefetch(scene.buffer, sim(0), 0, SIZE, scene.gated));
+    assert_ok(syncedmem_end(scene.buffer, token));
+    assert_ok(syncedmem_stream_wait(scene.beside));
+    lease_on_host(&scene, SYNCEDMEM_READ, HALF, SIZE); /* looks after what has ended */
+    gate_open_later(&scene.gate, OPEN_AFTER);
+    write_plainly(&scene, HALF, SIZE);
+    cr_assert(gate_is_open(&scene.gate));
+    gate_join(&scene.gate);
+    scene_end(&scene);
+}
+
 /* ---- Two threads ---- */
 
 static void *wait_for_all(void *argument)
