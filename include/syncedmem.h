@@ -265,16 +265,22 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
  *   ended, and do not wait for that. Memory that was adopted is no longer used when they return.
  *
  * Failures that come later: a transfer that fails after its call has returned leaves its range
- * stale at the target, and everything that was made from it; the range is current again where it
- * came from, also when the target was begun for writing meanwhile. The next call that uses bytes of
- * the buffer returns the failure, once, and does nothing else. Where no place has the bytes any
- * more that is DATA_LOST, with the range, and so is every later call that reads them, until they are
- * written: by a lease for WRITE, fill(), copy(), mark_modified(), set_ or adopt().
+ * stale at the target and wherever it was copied from there; the range is current again where it
+ * came from, also when the target was begun for READ_WRITE meanwhile: what kernels of such a lease
+ * write, even after the failure was returned, is void, so end it and begin again. The next call that
+ * uses bytes of the buffer returns the failure, once, and does nothing else. Where no place has the
+ * bytes any more that is DATA_LOST, with the range, and so is every later call that reads them, until
+ * they are written: by a lease for WRITE, fill(), copy(), mark_modified(), set_ or adopt(). All this
+ * is about one buffer. What a kernel made of one buffer and wrote to another is the program's to
+ * judge: syncedmem_wait() for the inputs before the outputs are trusted.
  *
  * A lost device: calls that need it are DEVICE_LOST. What only it had is lost, as above; what another
- * place has is used from there. When the device is back, the first call that names it for a buffer that
- * had memory there is DEVICE_LOST once more, because pointers into that memory are gone; then bytes
- * are brought there anew. Streams made before the loss stay lost.
+ * place has is used from there. The first call after the loss that names the device for a buffer
+ * that had memory there is DEVICE_LOST, also when the device is back by then, because pointers into
+ * that memory are gone; then bytes are brought there anew. wait() is DEVICE_LOST, once, where
+ * transfers went with the device. Streams from before the loss, handles on the default stream
+ * included, stay lost: make new ones. To go on: wait for all buffers, make streams, and submit
+ * again what was not known to have ended.
  *
  * A forked child: buffers that no device was used for work on. Of others the child can read and
  * write what is valid on the host; what needs a device that was used before the fork is FORKED, and so is
@@ -283,7 +289,7 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
  *
  * The end of the process, from the library's exit handler on: no driver is called any more. Calls
  * that need a device are NO_DEVICE, bytes that are valid on the host can be read, and release()
- * works. Nothing is waited for.
+ * works. Nothing is waited for, whatever is said elsewhere.
  * --------------------------------------------------------------------- */
 
 /** A queue of work on one device, done in order. */
@@ -302,7 +308,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_stream_create(syncedmem_place *place,
 /**
  * A handle on the device's default stream, the one that the plain calls are ordered with.
  *
- * Owned by the caller, who releases it as any other; the stream itself stays.
+ * Owned by the caller, who releases it as any other; the stream itself stays, unless the device is
+ * lost.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_stream_default(syncedmem_place *place,
                                                           syncedmem_stream **out_stream);
@@ -394,14 +401,15 @@ SYNCEDMEM_API size_t syncedmem_size(const syncedmem_buffer *buffer);
  * Where the newest bytes are: one of the ::syncedmem_head_t values.
  *
  * A transfer under way counts as done. Bytes that no one has written, which are zero
- * everywhere, do not count, unless all are such; bytes that are lost are at no place. Never changes
- * anything. INVALID_ARGUMENT, a negative number, for NULL.
+ * everywhere, do not count, unless all are such. Bytes that are lost are at no place: HEAD_SPLIT
+ * where there are any. Never changes anything. INVALID_ARGUMENT, a negative number, for NULL.
  */
 SYNCEDMEM_API syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer);
 
 /**
  * Blocks until the buffer's own unfinished work (pushes, prefetches, what was on the streams of
- * leases when they ended) has ended, and returns its outcome.
+ * leases when they ended) has ended, and returns its outcome: OK when no transfer failed or was lost
+ * that no call has told of yet.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer);
 
@@ -665,8 +673,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, synce
 /**
  * Starts bringing a range to a place, and returns.
  *
- * `stream` is a stream of the device that takes part, or NULL for its default stream: the transfer
- * is put there. Later calls that need the bytes come after it.
+ * `stream` is a stream of the device at `place`, or, towards the host, of a device that has bytes;
+ * NULL: the device's default stream. The transfer is put there. Later calls that need the bytes
+ * come after it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer,
                                                     syncedmem_place *place, size_t offset,
@@ -705,7 +714,8 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_fill(syncedmem_buffer *buffer, size_t
  *
  * Bytes that are nowhere else are saved first: to the host, or from the host to another place
  * that has memory of the buffer, else to its home. Transfers from and to that place are waited for.
- * Pointers at that place end. A place that has nothing is fine. BUSY while the place is leased.
+ * Pointers at that place end. A place that has nothing is fine, and bytes that are lost stay lost.
+ * BUSY while the place is leased, or the place that bytes would be saved to.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_drop(syncedmem_buffer *buffer, syncedmem_place *place);
 
@@ -744,7 +754,7 @@ enum {
     SYNCEDMEM_STAT_DEVICE_BYTES = 9,
     /** Bytes set to zero because a fresh buffer was asked for (fresh pages are not counted). */
     SYNCEDMEM_STAT_BYTES_ZEROED = 10,
-    /** Times a call blocked until unfinished work had ended. */
+    /** Times a call blocked until work that an earlier call had left unfinished had ended. */
     SYNCEDMEM_STAT_WAITS = 11,
     /** Host blocks that should have been pinned and could not be. */
     SYNCEDMEM_STAT_PIN_FALLBACKS = 12,
@@ -811,7 +821,8 @@ typedef void (*syncedmem_log_fn)(void *user, syncedmem_log_level_t level, const 
  * on another thread may still use the former function shortly after this returned.
  *
  * For a look at every transfer, wait and allocation there is the environment variable
- * SYNCEDMEM_TRACE=file-%p.json: a trace in Chrome's trace-event format, to open in Perfetto.
+ * SYNCEDMEM_TRACE=file-%p.json: a trace in Chrome's trace-event format, to open in Perfetto. The
+ * end of a transfer is there when a call has noticed it, which may be long after it ended.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_set_log(syncedmem_log_fn function, void *user,
                                                    syncedmem_log_level_t level);

@@ -50,6 +50,8 @@
  *         SYNCEDMEM_SIM=devices=2,seed=$seed ./test || { echo "failed: seed=$seed"; exit 1; }
  *     done
  * @endcode
+ * with SYNCEDMEM_LOG=warning in the environment, which names a setting that is not understood:
+ * without the log it is ignored in silence.
  *
  * @par
  * Kernels then run in whichever thread waits, or asks whether something has ended. They must

@@ -85,6 +85,21 @@ syncedmem_head_t syncedmem_head(const syncedmem_buffer *buffer)
     return head;
 }
 
+/* Transfers that went with their device ended, and not well. */
+static syncedmem_status_t tell_cut_off(struct root *root)
+{
+    const syncedmem_place *place = root->body->cut_off;
+    root->body->cut_off = NULL;
+    if (!place)
+        return SYNCEDMEM_OK;
+    const syncedmem_status_t status = place_require(place);
+    return status != SYNCEDMEM_OK
+               ? status
+               : syncedmem_error(SYNCEDMEM_DEVICE_LOST,
+                                 "%s was lost with unfinished transfers of the buffer",
+                                 place->name);
+}
+
 syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer)
 {
     PUBLIC_CALL;
@@ -96,6 +111,8 @@ syncedmem_status_t syncedmem_wait(syncedmem_buffer *buffer)
     if (root->body) {
         syncedmem_work_await_all(root);
         status = syncedmem_work_reap(root);
+        if (status == SYNCEDMEM_OK)
+            status = tell_cut_off(root);
     }
     syncedmem_root_unlock(root);
     return status;

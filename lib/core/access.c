@@ -14,6 +14,7 @@ static syncedmem_status_t tell_loss(struct root *root, unsigned slot)
     if (!copy->lost)
         return SYNCEDMEM_OK;
     copy->lost = false;
+    root->body->cut_off = NULL;
     return syncedmem_error(SYNCEDMEM_DEVICE_LOST,
                            "%s was lost with its copy of the buffer: its pointers are gone",
                            copy->place->name);

@@ -63,8 +63,9 @@ struct body {
     struct works works;
     struct adoption *finished; /* whose release functions are due */
     struct counters counters;
-    uint64_t number; /* from 1, for people */
-    uint64_t epoch;  /* of the last look at what concerns all buffers */
+    uint64_t number;                /* from 1, for people */
+    uint64_t epoch;                 /* of the last look at what concerns all buffers */
+    const syncedmem_place *cut_off; /* transfers went with it, and wait() has not said so yet */
 };
 
 struct root {

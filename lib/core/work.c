@@ -45,7 +45,7 @@ static syncedmem_status_t outcome_of(const struct work *work)
 /* How it ended is asked for the trace only, and no failure of the call's. */
 static void trace_end(const struct work *work)
 {
-    if (!work->trace || !trace_is_on())
+    if (!work->trace || !trace_is_on() || !is_in_reach(work))
         return;
     struct kept_error kept;
     syncedmem_error_keep(&kept);
@@ -464,6 +464,8 @@ bool syncedmem_work_abandon(struct root *root, const syncedmem_place *place)
         const bool matters = place_in_reach(place) || work->writes == HOST_SLOT;
         if (matters && !syncedmem_failure_withdraw(root, work))
             return false;
+        if (matters && work->moves)
+            root->body->cut_off = place;
         unlink_work(root, work);
     }
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The adversarial mode: what the dice may change, and what they may not. */
+#include "ends_early.h"
 #include "programs.h"
 
 #include <pthread.h>

@@ -52,7 +52,8 @@ static void child_misses_a_pull(void)
     CHILD_OK(syncedmem_valid_bytes(buffer, syncedmem_host(), 0, SIZE, &valid));
     CHILD_CHECK(valid == 0);
     CHILD_CHECK(syncedmem_head(buffer) == SYNCEDMEM_HEAD_AT_GPU);
-    (void)syncedmem_wait(buffer);
+    CHILD_STATUS(syncedmem_wait(buffer), SYNCEDMEM_FORKED);
+    CHILD_OK(syncedmem_wait(buffer));
     CHILD_STATUS(syncedmem_cpu_data(buffer, &pointer), SYNCEDMEM_FORKED);
     syncedmem_release(buffer);
     syncedmem_stream_release(stream);

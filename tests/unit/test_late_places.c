@@ -247,3 +247,44 @@ Test(late_places, wait_is_not_kept_by_later_work)
     syncedmem_stream_release(other);
     end();
 }
+
+/* Whoever waits for a transfer is told that it went with its device: the host's bytes, whose pointer is
+ * around, are not the newest. */
+Test(late_places, wait_tells_of_transfers_that_went)
+{
+    for (int is_pull = 0; is_pull < 2; is_pull++) {
+        syncedmem_buffer *own;
+        syncedmem_stream *own_stream;
+        syncedmem_token_t token;
+        void *pointer;
+        const void *reading;
+        struct gate held;
+        assert_ok(syncedmem_create(SIZE, &own));
+        assert_ok(syncedmem_mutable_cpu_data(own, &pointer));
+        pattern_write(pointer, SIZE, 1);
+        assert_ok(syncedmem_stream_create(sim(0), &own_stream));
+        gate_put(&held, own_stream);
+        if (is_pull) {
+            assert_ok(syncedmem_begin(own, sim(0), SYNCEDMEM_WRITE, 0, SIZE, own_stream, &pointer,
+                                      NULL, &token));
+            assert_ok(syncedmem_end(own, token));
+        }
+        assert_ok(
+            syncedmem_prefetch(own, is_pull ? syncedmem_host() : sim(0), 0, SIZE, own_stream));
+        gate_open_later(&held, 20);
+        assert_ok(syncedmem_sim_lose(sim(0)));
+        assert_status(syncedmem_wait(own), SYNCEDMEM_DEVICE_LOST);
+        cr_assert_not_null(strstr(syncedmem_last_error(), "sim:0"));
+        assert_ok(syncedmem_wait(own));
+        if (is_pull) {
+            assert_status(syncedmem_cpu_data(own, &reading), SYNCEDMEM_DATA_LOST);
+        } else {
+            assert_ok(syncedmem_cpu_data(own, &reading));
+            cr_assert(pattern_is(reading, SIZE, 1));
+        }
+        gate_join(&held);
+        assert_ok(syncedmem_sim_restore(sim(0)));
+        syncedmem_release(own);
+        syncedmem_stream_release(own_stream);
+    }
+}
