@@ -256,8 +256,8 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
  * overlapping bytes of which one of the two changes something at the same place:
  *
  * - begin() at a device, prefetch() and async_gpu_push() block for nothing: the stream's further
- *   work is put after what has to come first. Only where that is on a stream of another driver
- *   does the call wait for it.
+ *   work is put after what has to come first. Only where that is on a stream of another driver, or
+ *   uses read-only adopted memory that has to be left, does the call wait for it.
  * - plain calls, begin() at the host, mark_modified(), copy(), fill() and drop() wait for it, and
  *   for no other work of the buffer or of anyone else's; the plain calls also for the default
  *   stream. What they start has ended when they return.
@@ -275,8 +275,8 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
  * judge: syncedmem_wait() for the inputs before the outputs are trusted.
  *
  * A lost device: calls that need it are DEVICE_LOST. What only it had is lost, as above; what another
- * place has is used from there. The first call after the loss that names the device for a buffer
- * that had memory there is DEVICE_LOST, also when the device is back by then, because pointers into
+ * place has is used from there. The first call after the loss that brings bytes of a buffer there
+ * or gives out a pointer, where it had memory, is DEVICE_LOST, also when the device is back by then, because pointers into
  * that memory are gone; then bytes are brought there anew. wait() is DEVICE_LOST, once, where
  * transfers went with the device. Streams from before the loss, handles on the default stream
  * included, stay lost: make new ones. To go on: wait for all buffers, make streams, and submit
@@ -651,7 +651,7 @@ typedef void (*syncedmem_release_fn)(void *user);
  *   NULL: they are there.
  * - `release`: called with `user`, exactly once, when the use of the memory has ended: by
  *   another adoption or set_ call at that place (of the same memory too), drop(), the last
- *   release, or a move of read-only memory. On the thread of the call that ended the use,
+ *   release, a move of read-only memory, or the loss of the device. On the thread of the call that ended the use,
  *   before that call returns, with no lock held: it may call the library. NULL: none. Not
  *   called when this call fails.
  *
@@ -673,9 +673,9 @@ SYNCEDMEM_API syncedmem_status_t syncedmem_adopt(syncedmem_buffer *buffer, synce
 /**
  * Starts bringing a range to a place, and returns.
  *
- * `stream` is a stream of the device at `place`, or, towards the host, of a device that has bytes;
- * NULL: the device's default stream. The transfer is put there. Later calls that need the bytes
- * come after it.
+ * `stream` is a stream of the device at `place`, or, towards the host, of a device that has bytes:
+ * the transfer is put there. NULL, and what comes from another device: the default stream. Later
+ * calls that need the bytes come after it.
  */
 SYNCEDMEM_API syncedmem_status_t syncedmem_prefetch(syncedmem_buffer *buffer,
                                                     syncedmem_place *place, size_t offset,

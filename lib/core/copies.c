@@ -263,7 +263,7 @@ static void end_memory(struct root *root, unsigned slot)
             return;
     }
     if (copy->memory) {
-        syncedmem_work_settle_slot(root, slot);
+        syncedmem_work_await_slot(root, slot);
         wait_for_default_stream(copy);
     }
     if (copy->owned)

@@ -366,7 +366,7 @@ static syncedmem_status_t merge(struct root *root)
 }
 
 /* What cannot be reached is not moved: the map grows on. */
-static __attribute__((cold)) syncedmem_status_t settle_and_merge(struct root *root)
+static __attribute__((noinline)) syncedmem_status_t settle_and_merge(struct root *root)
 {
     if (!syncedmem_copies_in_reach(root))
         return SYNCEDMEM_OK;

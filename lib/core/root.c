@@ -74,6 +74,7 @@ static struct adoption *destroy_body(struct root *root)
     if (!body)
         return NULL;
     syncedmem_copies_destroy(root);
+    syncedmem_work_leave_all(root);
     syncedmem_map_destroy(&body->map);
     struct adoption *finished = take_finished(root);
     free(body);

@@ -275,6 +275,14 @@ syncedmem_status_t syncedmem_work_settle_all(struct root *root)
     return syncedmem_work_settle(root, (struct use){.slot = NO_SLOT});
 }
 
+void syncedmem_work_await_slot(struct root *root, unsigned slot)
+{
+    const struct use use = use_of(slot, 0, SIZE_MAX, true);
+    for (const struct work *work = root->body->works.first; work; work = work->next)
+        if (conflicts(work, use))
+            wait_counted(root, work);
+}
+
 /* The reference keeps the work while its root is someone else's. */
 static void wait_unlocked(struct root *root, struct work *work)
 {
@@ -448,9 +456,15 @@ void syncedmem_work_leave_slot(struct root *root, unsigned slot)
             work->writes = NO_SLOT;
             work->count = 0;
         }
-        if (work->reads == NO_SLOT && work->writes == NO_SLOT)
+        if (work->reads == NO_SLOT && work->writes == NO_SLOT && !work->moves)
             unlink_work(root, work);
     }
+}
+
+void syncedmem_work_leave_all(struct root *root)
+{
+    while (root->body->works.first)
+        unlink_work(root, root->body->works.first);
 }
 
 bool syncedmem_work_abandon(struct root *root, const syncedmem_place *place)

@@ -106,6 +106,10 @@ bool syncedmem_work_await(struct root *root, struct use use);
 /* The same for what was started up to now. */
 void syncedmem_work_await_all(struct root *root);
 
+/* Blocks until all uses of a slot's memory have ended. The lock is kept, and what failed stays to be
+ * told. */
+void syncedmem_work_await_slot(struct root *root, unsigned slot);
+
 /* ---- The end of work ---- */
 
 /* Forgets what has ended; the first failure is returned, once. */
@@ -121,8 +125,12 @@ void syncedmem_work_overwritten(struct root *root, size_t from, size_t to, int m
 /* The work does not bring [from, to) any more; there has to be room. */
 void syncedmem_work_cut(struct work *work, size_t from, size_t to);
 
-/* The slot's memory is another one from now on, or none: no work concerns it. */
+/* The slot's memory is another one from now on, or none: no work concerns it. That a transfer failed is
+ * still told: what was made of its bytes may be elsewhere. */
 void syncedmem_work_leave_slot(struct root *root, unsigned slot);
+
+/* Forgets all. */
+void syncedmem_work_leave_all(struct root *root);
 
 /* Everything that was started on a place's streams has failed, and the place is not asked. False: there
  * is no memory for that yet. */

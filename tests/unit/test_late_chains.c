@@ -233,3 +233,38 @@ Test(late_chains, dropped_under_a_lease)
     holds_what_was_before(&chain);
     chain_end(&chain);
 }
+
+/* Memory of a transfer that fails is replaced at both ends: the kernel that saw its bytes has to be told of
+ * all the same. */
+static void check_adopted_over(syncedmem_mode_t mode, bool at_both, bool device_first)
+{
+    static unsigned char host[SIZE];
+    struct chain chain;
+    void *device = NULL;
+    chain_begin(&chain, false);
+    lease(&chain, 0, mode, 0, SIZE, chain.stream);
+    assert_ok(syncedmem_sim_alloc(sim(0), SIZE, &device));
+    for (int i = 0; i < 2; i++) {
+        const bool on_device = (i == 0) == device_first;
+        if (on_device && at_both) {
+            assert_ok(syncedmem_adopt(chain.buffer, sim(0), device, SIZE, 0, NULL, NULL, NULL));
+        } else if (!on_device) {
+            pattern_write(host, SIZE, BEFORE);
+            assert_ok(
+                syncedmem_adopt(chain.buffer, syncedmem_host(), host, SIZE, 0, NULL, NULL, NULL));
+        }
+    }
+    let_it_fail(&chain, SYNCEDMEM_DEVICE_ERROR);
+    chain_end(&chain);
+    assert_ok(syncedmem_sim_free(sim(0), device));
+}
+
+Test(late_chains, replaced_by_adoption)
+{
+    const syncedmem_mode_t modes[] = {SYNCEDMEM_READ, SYNCEDMEM_READ_WRITE};
+    for (int i = 0; i < 2; i++) {
+        check_adopted_over(modes[i], false, false);
+        check_adopted_over(modes[i], true, false);
+        check_adopted_over(modes[i], true, true);
+    }
+}
