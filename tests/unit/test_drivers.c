@@ -179,6 +179,40 @@ Test(drivers, release_without_a_default_stream)
     syncedmem_stream_release(stream);
 }
 
+/* ---- A block that was in use when its device was lost ---- */
+
+static int frees;
+
+static void count_free(struct backend_device *device, void *memory)
+{
+    frees++;
+    driver->free(device, memory);
+}
+
+/* The device that came back knows nothing of it, and may have given the address to someone else. */
+Test(drivers, blocks_of_before_a_loss_are_not_freed)
+{
+    struct gate gate;
+    syncedmem_stream *stream;
+    const void *reading;
+    syncedmem_buffer *buffer = make_at_device(), *another = make_at_host();
+    assert_ok(syncedmem_stream_create(sim(0), &stream));
+    gate_put(&gate, stream);
+    assert_ok(syncedmem_prefetch(buffer, syncedmem_host(), 0, SIZE, stream));
+    syncedmem_release(buffer);
+    gate_open_later(&gate, LATER);
+    assert_ok(syncedmem_sim_lose(sim(0)));
+    gate_join(&gate);
+    assert_ok(syncedmem_sim_restore(sim(0)));
+    hook(0);
+    table.free = count_free;
+    assert_ok(syncedmem_gpu_data(another, &reading)); /* looks for blocks that are free by now */
+    unhook(0);
+    cr_assert_eq(frees, 0);
+    cr_assert_eq(stat_of(NULL, SYNCEDMEM_STAT_DEVICE_BYTES), SIZE);
+    release_at_the_end(another, stream);
+}
+
 /* ---- The process begins to end while a call waits ---- */
 
 static bool ends;
