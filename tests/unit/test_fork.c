@@ -3,9 +3,10 @@
  * What a forked child may do with buffers and devices of its parent: whatever the host holds, and
  * nothing that needs the device. And that the parent notices nothing.
  */
+#include "made.h"
 #include "processes.h"
 
-enum { SIZE = 50000, HALF = SIZE / 2, OLD = 1, NEW = 2, OTHER = 3, LAST = 4 };
+enum { LAST = 4 };
 
 /* One of each kind; made in the parent before it forks. */
 static syncedmem_buffer *at_host;   /* OLD, never on a device */
@@ -13,33 +14,6 @@ static syncedmem_buffer *at_device; /* NEW there, OLD on the host */
 static syncedmem_buffer *synced;    /* OLD at both */
 static syncedmem_buffer *split;     /* OLD: the first half at the host, the second at the device */
 static syncedmem_stream *stream;
-
-static syncedmem_buffer *made_at_host(void)
-{
-    syncedmem_buffer *buffer;
-    void *pointer;
-    assert_ok(syncedmem_create(SIZE, &buffer));
-    assert_ok(syncedmem_mutable_cpu_data(buffer, &pointer));
-    pattern_write(pointer, SIZE, OLD);
-    return buffer;
-}
-
-static syncedmem_buffer *made_synced(void)
-{
-    const void *pointer;
-    syncedmem_buffer *buffer = made_at_host();
-    assert_ok(syncedmem_gpu_data(buffer, &pointer));
-    return buffer;
-}
-
-static syncedmem_buffer *made_at_device(void)
-{
-    void *pointer;
-    syncedmem_buffer *buffer = made_at_host();
-    assert_ok(syncedmem_mutable_gpu_data(buffer, &pointer));
-    device_pattern_write(0, pointer, SIZE, NEW);
-    return buffer;
-}
 
 static syncedmem_buffer *made_split(void)
 {

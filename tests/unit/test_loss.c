@@ -5,39 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "support.h"
-
-enum { SIZE = 50000, HALF = SIZE / 2, OLD = 1, NEW = 2, OTHER = 3 };
+#include "made.h"
 
 static syncedmem_buffer *at_host, *synced, *at_device; /* OLD; OLD; NEW, and OLD stale */
 static syncedmem_stream *stream;
-
-static syncedmem_buffer *made_at_host(void)
-{
-    syncedmem_buffer *buffer;
-    void *pointer;
-    assert_ok(syncedmem_create(SIZE, &buffer));
-    assert_ok(syncedmem_mutable_cpu_data(buffer, &pointer));
-    pattern_write(pointer, SIZE, OLD);
-    return buffer;
-}
-
-static syncedmem_buffer *made_synced(void)
-{
-    const void *pointer;
-    syncedmem_buffer *buffer = made_at_host();
-    assert_ok(syncedmem_gpu_data(buffer, &pointer));
-    return buffer;
-}
-
-static syncedmem_buffer *made_at_device(void)
-{
-    void *pointer;
-    syncedmem_buffer *buffer = made_at_host();
-    assert_ok(syncedmem_mutable_gpu_data(buffer, &pointer));
-    device_pattern_write(0, pointer, SIZE, NEW);
-    return buffer;
-}
 
 static void make_all(void)
 {
