@@ -268,3 +268,34 @@ Test(late_chains, replaced_by_adoption)
         check_adopted_over(modes[i], true, true);
     }
 }
+
+/* An upload in two parts, the first of which is written in its middle: three parts are left to fail. */
+Test(late_chains, of_several_parts)
+{
+    struct chain chain;
+    void *pointer;
+    syncedmem_token_t token;
+    size_t there;
+    chain_begin(&chain, false);
+    assert_ok(syncedmem_sim_fail(sim(0), SYNCEDMEM_SIM_FAIL_COPY_LATE, 2));
+    syncedmem_stream *before;
+    assert_ok(syncedmem_stream_create(sim(0), &before));
+    lease(&chain, 0, SYNCEDMEM_READ, 1000, 2000, before);
+    assert_ok(syncedmem_wait(chain.buffer));
+    assert_ok(syncedmem_prefetch(chain.buffer, sim(0), 0, SIZE, chain.stream));
+    assert_ok(syncedmem_begin(chain.buffer, sim(0), SYNCEDMEM_WRITE, 400, 100, chain.stream,
+                              &pointer, NULL, &token));
+    cr_assert(stream_pattern_write(chain.stream, pointer, 100, JUNK));
+    assert_ok(syncedmem_end(chain.buffer, token));
+    let_it_fail(&chain, SYNCEDMEM_DEVICE_ERROR);
+    const struct {
+        size_t from, to, valid;
+    } parts[] = {{0, 400, 0}, {400, 500, 100}, {500, 1000, 0}, {1000, 2000, 1000}, {2000, SIZE, 0}};
+    for (int i = 0; i < 5; i++) {
+        assert_ok(syncedmem_valid_bytes(chain.buffer, sim(0), parts[i].from,
+                                        parts[i].to - parts[i].from, &there));
+        cr_assert_eq(there, parts[i].valid, "part %d", i);
+    }
+    syncedmem_stream_release(before);
+    chain_end(&chain);
+}
