@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the library traces, against its own statistics: each event that is counted is traced, and
  * says which public function caused it. test_trace_file.c has the file itself. */
+#include "ends_early.h"
 #include "traced.h"
 
 TestSuite(trace, .timeout = 240, .fini = traced_clean);
@@ -148,6 +149,34 @@ static int program_released(void)
     return print_figures();
 }
 
+/* A child gives up what its parent is moving. Said: the child's id. */
+static int program_forked(void)
+{
+    int state = 0;
+    void *pointer;
+    syncedmem_stream *stream;
+    syncedmem_buffer *another, *buffer = make(SIZE);
+    fill_pattern(buffer);
+    CHILD_OK(syncedmem_stream_create(sim(0), &stream));
+    CHILD_OK(syncedmem_sim_launch(stream, kernel_hold, NULL, 0, NULL, 0));
+    CHILD_OK(syncedmem_async_gpu_push(buffer, stream));
+    const pid_t child = fork();
+    if (child == 0) {
+        CHILD_OK(syncedmem_create(SIZE, &another));
+        CHILD_OK(syncedmem_mutable_cpu_data(another, &pointer));
+        syncedmem_release(another);
+        syncedmem_release(buffer);
+        exit(0);
+    }
+    CHILD_CHECK(waitpid(child, &state, 0) == child && state == 0);
+    atomic_store(&is_open, true);
+    CHILD_OK(syncedmem_wait(buffer));
+    syncedmem_stream_release(stream);
+    syncedmem_release(buffer);
+    printf("%ld", (long)child);
+    return 0;
+}
+
 static int program_failure(void)
 {
     syncedmem_buffer *buffer = make(SIZE);
@@ -263,6 +292,7 @@ static const struct program programs[PROGRAMS] = {
     {"plain", program_plain},       {"regions", program_regions},   {"devices", program_devices},
     {"started", program_started},   {"released", program_released}, {"failure", program_failure},
     {"callback", program_callback}, {"anything", program_anything}, {"threads", program_threads},
+    {"forked", program_forked},
 };
 
 /* ---- Against the statistics ---- */
@@ -471,6 +501,20 @@ Test(trace, started_and_waited_for)
 Test(trace, released_before_its_end)
 {
     json_free(run("released"));
+}
+
+/* Whether it ended well only the parent can say. */
+Test(trace, a_child_ends_no_transfer_of_its_parent)
+{
+    char name[64];
+    (void)traced_run("forked", traced_path("%p"), 0);
+    snprintf(name, sizeof name, "%ld", strtol(traced_said, NULL, 10));
+    struct json *trace = traced_events(traced_path(name));
+    cr_assert_gt(traced_count(trace, "allocation"), 0);
+    for (const struct json *event = trace->first; event != NULL; event = event->next) {
+        cr_assert_neq(event_phase(event), 'e');
+    }
+    json_free(trace);
 }
 
 Test(trace, a_failure_later)
