@@ -45,7 +45,7 @@ static syncedmem_status_t outcome_of(const struct work *work)
 /* How it ended is asked for the trace only, and no failure of the call's. */
 static void trace_end(const struct work *work)
 {
-    if (!work->trace || !trace_is_on() || !is_in_reach(work))
+    if (!work->trace || !trace_is_on())
         return;
     struct kept_error kept;
     syncedmem_error_keep(&kept);
@@ -469,17 +469,20 @@ void syncedmem_work_leave_all(struct root *root)
 
 bool syncedmem_work_abandon(struct root *root, const syncedmem_place *place)
 {
+    const bool in_reach = place_in_reach(place);
     struct work *next;
     for (struct work *work = root->body->works.first; work; work = next) {
         next = work->next;
         if (work->place != place)
             continue;
         /* What a device that is out of reach has got stays its own: it cannot be read anyway. */
-        const bool matters = place_in_reach(place) || work->writes == HOST_SLOT;
+        const bool matters = in_reach || work->writes == HOST_SLOT;
         if (matters && !syncedmem_failure_withdraw(root, work))
             return false;
         if (matters && work->moves)
             root->body->cut_off = place;
+        if (!in_reach)
+            work->trace = 0; /* no one here will know how it ended */
         unlink_work(root, work);
     }
     return true;
