@@ -276,11 +276,11 @@ SYNCEDMEM_API const char *syncedmem_backend_reason(const char *name);
  *
  * A lost device: calls that need it are DEVICE_LOST. What only it had is lost, as above; what another
  * place has is used from there. The first call after the loss that brings bytes of a buffer there
- * or gives out a pointer, where it had memory, is DEVICE_LOST, also when the device is back by then, because pointers into
- * that memory are gone; then bytes are brought there anew. wait() is DEVICE_LOST, once, where
- * transfers went with the device. Streams from before the loss, handles on the default stream
- * included, stay lost: make new ones. To go on: wait for all buffers, make streams, and submit
- * again what was not known to have ended.
+ * or gives out a pointer, where it had memory, is DEVICE_LOST, also when the device is back by
+ * then, because pointers into that memory are gone; then bytes are brought there anew. wait() is
+ * DEVICE_LOST, once, where transfers went with the device. Streams from before the loss, handles on
+ * the default stream included, stay lost: make new ones. To go on: wait for all buffers, make
+ * streams, and submit again what was not known to have ended.
  *
  * A forked child: buffers that no device was used for work on. Of others the child can read and
  * write what is valid on the host; what needs a device that was used before the fork is FORKED, and so is
@@ -651,9 +651,9 @@ typedef void (*syncedmem_release_fn)(void *user);
  *   NULL: they are there.
  * - `release`: called with `user`, exactly once, when the use of the memory has ended: by
  *   another adoption or set_ call at that place (of the same memory too), drop(), the last
- *   release, a move of read-only memory, or the loss of the device. On the thread of the call that ended the use,
- *   before that call returns, with no lock held: it may call the library. NULL: none. Not
- *   called when this call fails.
+ *   release, a move of read-only memory, or the loss of the device. On the thread of the call
+ *   that ended the use, before that call returns, with no lock held: it may call the library.
+ *   NULL: none. Not called when this call fails.
  *
  * BUSY when any byte of the buffer is leased.
  */
